@@ -1,0 +1,53 @@
+"""Length ranges of the dataset card, in o200k tokens of prompt plus answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Bin:
+    """A range of token counts, closed above; the first one of the card is closed below too."""
+
+    low: int
+    high: int
+
+    def __contains__(self, tokens: int) -> bool:
+        """Whether a count of o200k tokens (prompt + answer) lies in this bin."""
+        return self.low < tokens <= self.high or tokens == self.low == BINS[0].low
+
+    def __str__(self) -> str:
+        return f"{_short(self.low)}-{_short(self.high)}"
+
+
+BINS = tuple(Bin(4096 << i, 8192 << i) for i in range(8))
+"""[4096, 8192], (8192, 16384], … (524288, 1048576]: the dataset card's eight bins."""
+
+
+def bin_of(tokens: int) -> Bin | None:
+    """The card's bin that holds this count, or None outside 4,096 … 1,048,576."""
+    return next((b for b in BINS if tokens in b), None)
+
+
+def parse_bin(text: str) -> Bin:
+    """Read ``4K-8K`` or ``128K-1M``; K is 1,024 and M is 1,024 K.
+
+    Raises:
+        ValueError: the text is not a range, or its ends are not in order.
+    """
+    match = re.fullmatch(r"(\d+)([KM]?)-(\d+)([KM]?)", text.strip().upper())
+    if not match:
+        raise ValueError(f"{text!r} is not a range of tokens such as 4K-8K")
+    unit = {"": 1, "K": 1024, "M": 1024 * 1024}
+    low, high = int(match[1]) * unit[match[2]], int(match[3]) * unit[match[4]]
+    if low >= high:
+        raise ValueError(f"{text!r} does not run from a smaller to a larger number of tokens")
+    return Bin(low, high)
+
+
+def _short(tokens: int) -> str:
+    for size, suffix in ((1024 * 1024, "M"), (1024, "K")):
+        if tokens >= size and tokens % size == 0:
+            return f"{tokens // size}{suffix}"
+    return str(tokens)

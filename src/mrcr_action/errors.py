@@ -1,0 +1,67 @@
+"""Every error this program raises on purpose, and the exit code each one ends in.
+
+::
+
+    MrcrError
+    ├── UsageError          2   the command line or a configuration is wrong
+    │   └── ConfigError     2   … in a file, named with its line and key
+    └── CannotJudge         3   no verdict could be reached
+        ├── DataError       3   the samples cannot be read or do not fit
+        ├── ServerError     3   the server did not start, died or cannot be reached
+        └── OutputError     3   a report cannot be written
+
+Exit codes: 0 pass, 1 a threshold was missed, 2 usage or configuration, 3 cannot judge
+(inconclusive), 130 cancelled. An error's text is one line that says what is wrong; ``hint``
+says what to do next; ``details`` may hold further lines, such as the end of a server's log.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process tells its caller; documented in the README."""
+
+    PASS = 0
+    FAIL = 1
+    USAGE = 2
+    CANNOT_JUDGE = 3
+    CANCELLED = 130
+
+
+class MrcrError(Exception):
+    """Root of the tree; ``str(error)`` is one line without a traceback."""
+
+    exit_code: ExitCode = ExitCode.CANNOT_JUDGE
+
+    def __init__(self, message: str, *, hint: str = "", details: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.details = details
+
+
+class UsageError(MrcrError):
+    """The command line, the environment or a list file asks for something impossible."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ConfigError(UsageError):
+    """A configuration holds an unknown key or a value that cannot be used."""
+
+
+class CannotJudge(MrcrError):
+    """The run ended without evidence for or against the server."""
+
+
+class DataError(CannotJudge):
+    """The samples cannot be read, are not MRCR rows, or none of them fits."""
+
+
+class ServerError(CannotJudge):
+    """The server did not start, died, cannot be reached or does not speak the API."""
+
+
+class OutputError(CannotJudge):
+    """A report or the journal cannot be written."""
