@@ -1,0 +1,297 @@
+"""Chat completions: a request read, a completion composed, and its shape over the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action.standin.reader import Turn, garble, read
+from mrcr_action.standin.steps import Data, Die, Head, Reset, Step, Wait, json_bytes
+from mrcr_action.standin.tokens import CHARACTERS_PER_TOKEN, text_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mrcr_action.standin.faults import Effects
+
+_DELTA_SIZES = (8, 12, 16, 10, 14)
+"""Characters a delta holds, in turn: uneven, so that no reader can rely on a size."""
+
+_THOUGHT = "The user wants one of several identical requests, so I count them from the start. "
+
+
+class BadRequest(Exception):
+    """The body of a request cannot be used; the text says why, ``param`` which part of it."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """The part of a request's body that the stand-in heeds."""
+
+    model: str | None
+    turns: tuple[Turn, ...]
+    stream: bool
+    include_usage: bool
+    max_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What every chunk of a completion repeats."""
+
+    id: str
+    created: int
+    """Seconds since 1970."""
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What is said, however it will be sent."""
+
+    reasoning: str
+    content: str | None
+    finish_reason: str
+    """``stop``, ``length`` or ``abort``."""
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The token counts under the API's names."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "total_tokens": self.prompt_tokens + self.completion_tokens,
+            "completion_tokens": self.completion_tokens,
+        }
+
+
+def parse_turns(body: dict[str, Any]) -> tuple[Turn, ...]:
+    """The ``messages`` of a body; a content in parts is joined.
+
+    Raises:
+        BadRequest: there are none, or one lacks a role or a text content.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise BadRequest("messages must be a list of at least one message", "messages")
+    return tuple(_turn(message) for message in messages)
+
+
+def parse_chat(body: dict[str, Any]) -> ChatRequest:
+    """Read the body of a chat request.
+
+    Raises:
+        BadRequest: a field has the wrong type.
+    """
+    turns = parse_turns(body)
+    limit = body.get("max_completion_tokens")
+    if limit is None:
+        limit = body.get("max_tokens")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise BadRequest(f"max_tokens must be at least 1, got {limit}.", "max_tokens")
+    options = body.get("stream_options") or {}
+    if not isinstance(options, dict):
+        raise BadRequest("stream_options must be an object", "stream_options")
+    return ChatRequest(
+        model=body.get("model"),
+        turns=turns,
+        stream=bool(body.get("stream")),
+        include_usage=bool(options.get("include_usage")),
+        max_tokens=limit,
+    )
+
+
+def compose(request: ChatRequest, effects: Effects, *, prompt_tokens: int, room: int) -> Completion:
+    """Decide what is said.
+
+    Args:
+        request: what was asked.
+        effects: what goes wrong meanwhile.
+        prompt_tokens: the length of the prompt, for the usage.
+        room: how many tokens fit behind the prompt; ``max_tokens`` is clamped to it silently.
+    """
+    budget = room if request.max_tokens is None else min(request.max_tokens, room)
+    if effects.truncate is not None:
+        budget = min(budget, effects.truncate)
+    thought = _filler(effects.think or effects.think_old or 0)
+    reasoning = thought[: budget * CHARACTERS_PER_TOKEN]
+    left = budget - text_tokens(len(reasoning))
+    if effects.null_content:
+        return Completion(
+            reasoning=reasoning,
+            content=None,
+            finish_reason="length",
+            prompt_tokens=prompt_tokens,
+            completion_tokens=budget,
+        )
+    text, finish = _said(request, effects), "stop"
+    if effects.stop_early is not None:
+        text = text[: effects.stop_early * CHARACTERS_PER_TOKEN]
+    if effects.abort:
+        text, finish = text[: len(text) // 2], "abort"
+    if text_tokens(len(text)) > left or reasoning != thought:
+        text, finish = text[: left * CHARACTERS_PER_TOKEN], "length"
+    return Completion(
+        reasoning=reasoning,
+        content=text if text or not reasoning else None,
+        finish_reason=finish,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=text_tokens(len(reasoning)) + text_tokens(len(text)),
+    )
+
+
+def whole_steps(completion: Completion, stamp: Stamp, effects: Effects) -> Iterator[Step]:
+    """The completion as one JSON object; what goes wrong midway does so within its text."""
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": completion.content,
+        "refusal": None,
+        "tool_calls": [],
+        _reasoning_key(effects): completion.reasoning or None,
+    }
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": completion.finish_reason,
+        "stop_reason": None,
+    }
+    body = json_bytes(
+        {
+            "id": stamp.id,
+            "object": "chat.completion",
+            "created": stamp.created,
+            "model": stamp.model,
+            "choices": [choice],
+            "usage": None if effects.no_usage else completion.usage,
+        }
+    )
+    if effects.slow is not None:
+        yield Wait(completion.completion_tokens / effects.slow)
+    half = len(body) // 2
+    length = half if effects.cut else len(body)
+    headers = [("content-type", "application/json"), ("content-length", str(length))]
+    yield Head(200, tuple(headers))
+    yield Data(body[:half])
+    yield from _midway(effects)
+    if not effects.cut:
+        yield Data(body[half:], completion.completion_tokens)
+
+
+def stream_steps(
+    completion: Completion, stamp: Stamp, effects: Effects, *, include_usage: bool
+) -> Iterator[Step]:
+    """The completion as server-sent events."""
+    headers = [("content-type", "text/event-stream; charset=utf-8")]
+    if effects.cut:
+        headers.append(("connection", "close"))
+    yield Head(200, tuple(headers))
+    if effects.error_event:
+        error = {"message": "Internal server error", "type": "InternalServerError"}
+        yield _event({"error": {**error, "param": None, "code": 500}}, effects)
+        yield _event("[DONE]", effects)
+        return
+    opening = None if effects.null_content else ""
+    yield _event(_chunk(stamp, {"role": "assistant", "content": opening}), effects)
+    deltas = [
+        *_deltas(_reasoning_key(effects), completion.reasoning),
+        *_deltas("content", completion.content or ""),
+    ]
+    half = len(deltas) // 2
+    for delta in deltas[:half]:
+        yield from _spoken(*delta, stamp, effects)
+    yield from _midway(effects)
+    if effects.cut:
+        return
+    for delta in deltas[half:]:
+        yield from _spoken(*delta, stamp, effects)
+    # Tokens that showed nowhere, as when the content is null, count as well.
+    rest = completion.completion_tokens - sum(tokens for _, _, tokens in deltas)
+    yield _event(_chunk(stamp, {}, completion.finish_reason), effects, rest)
+    if include_usage and not effects.no_usage:
+        yield _event({**_chunk(stamp), "choices": [], "usage": completion.usage}, effects)
+    if not effects.no_done:
+        yield _event("[DONE]", effects)
+
+
+def _turn(message: Any) -> Turn:
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        raise BadRequest("every message needs a role", "messages")
+    content = message.get("content")
+    if isinstance(content, list):
+        content = "".join(
+            part["text"]
+            for part in content
+            if isinstance(part, dict) and isinstance(part.get("text"), str)
+        )
+    if content is None:
+        content = ""
+    if not isinstance(content, str):
+        raise BadRequest("the content of a message must be text", "messages")
+    return Turn(message["role"], content)
+
+
+def _said(request: ChatRequest, effects: Effects) -> str:
+    answer = read(request.turns, window=effects.window, wrong_needle=effects.wrong_needle)
+    text = garble(answer.text) if effects.garble else answer.text
+    return text if effects.drop_nonce else answer.nonce + text
+
+
+def _filler(characters: int) -> str:
+    return (_THOUGHT * (characters // len(_THOUGHT) + 1))[:characters]
+
+
+def _reasoning_key(effects: Effects) -> str:
+    return "reasoning_content" if effects.think_old is not None else "reasoning"
+
+
+def _midway(effects: Effects) -> Iterator[Step]:
+    if effects.stall_mid is not None:
+        yield Wait(effects.stall_mid)
+    if effects.reset_mid:
+        yield Reset()
+    if effects.die is not None:
+        yield Die(effects.die)
+
+
+def _spoken(key: str, piece: str, tokens: int, stamp: Stamp, effects: Effects) -> Iterator[Step]:
+    if effects.slow is not None:
+        yield Wait(tokens / effects.slow)
+    yield _event(_chunk(stamp, {key: piece}), effects, tokens)
+
+
+def _deltas(key: str, text: str) -> Iterator[tuple[str, str, int]]:
+    """Pieces of a text with the tokens each completes, which add up to those of the text."""
+    start = 0
+    for size in cycle(_DELTA_SIZES):
+        if start >= len(text):
+            return
+        end = min(start + size, len(text))
+        yield key, text[start:end], text_tokens(end) - text_tokens(start)
+        start = end
+
+
+def _chunk(
+    stamp: Stamp, delta: dict[str, Any] | None = None, finish_reason: str | None = None
+) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    return {
+        "id": stamp.id,
+        "object": "chat.completion.chunk",
+        "created": stamp.created,
+        "model": stamp.model,
+        "choices": [choice],
+    }
+
+
+def _event(payload: dict[str, Any] | str, effects: Effects, tokens: int = 0) -> Data:
+    end = b"\r\n" if effects.crlf else b"\n"
+    data = payload.encode() if isinstance(payload, str) else json_bytes(payload)
+    comment = b": keep-alive" + end * 2 if effects.keepalive else b""
+    return Data(comment + b"data: " + data + end * 2, tokens)

@@ -1,0 +1,276 @@
+"""Which request gets which answer, in the shapes of vLLM's server."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action.standin.chat import (
+    BadRequest,
+    ChatRequest,
+    Stamp,
+    compose,
+    parse_chat,
+    parse_turns,
+    stream_steps,
+    whole_steps,
+)
+from mrcr_action.standin.metrics import Metrics
+from mrcr_action.standin.steps import Data, Headers, Reset, Step, Wait, json_reply, whole
+from mrcr_action.standin.tokens import prompt_tokens, text_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mrcr_action.standin.faults import Effects, FaultPlan
+
+_ERROR_TYPES = {
+    400: "BadRequestError",
+    404: "NotFoundError",
+    500: "InternalServerError",
+    503: "ServiceUnavailableError",
+}
+_ERROR_TEXTS = {
+    429: "Too many requests. Please try again later.",
+    500: "The server had an error while processing your request.",
+    503: "The queue is full. Please try again later.",
+}
+_BODILESS = (204, 304)
+_TOKEN_ID = 7
+_PROXY_PAGE = (
+    b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head>"
+    b"<body><h1>Sign in to reach this service</h1></body></html>\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, read to its end."""
+
+    method: str
+    path: str
+    """Without the query."""
+    authorization: str
+    """The header of this name; empty when absent."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the command line says about the model and its address."""
+
+    model: str
+    served_names: tuple[str, ...]
+    """The names a request may call the model; the first one is in the answers."""
+    max_model_len: int
+    """Prompt and answer together, in tokens."""
+    api_key: str | None
+    root_path: str
+    """Where the routes start, such as ``/base``; empty for the root."""
+
+
+@dataclass(slots=True)
+class Routes:
+    """All routes of one stand-in, with the state they share."""
+
+    settings: Settings
+    faults: FaultPlan
+    metrics: Metrics = field(default_factory=Metrics)
+    chat_requests: int = 0
+    """How many chat requests have arrived."""
+    healthy: bool = True
+
+    def respond(self, request: Request) -> Iterator[Step]:
+        """The steps that answer a request; to be closed when they are not run to their end."""
+        root = self.settings.root_path
+        path = request.path.removeprefix(root)
+        handlers: dict[str, tuple[str, Callable[[Request], Iterator[Step]]]] = {
+            "/health": ("GET", self._health),
+            "/metrics": ("GET", self._metrics),
+            "/v1/models": ("GET", self._models),
+            "/v1/chat/completions": ("POST", self._chat),
+        }
+        if not self.faults.always.no_tokenize:
+            handlers["/tokenize"] = ("POST", self._tokenize)
+        if not request.path.startswith(root):
+            return _error(404, "Not Found")
+        if path.startswith("/v1") and not self._authorized(request):
+            return json_reply(401, {"error": "Unauthorized"})
+        if path not in handlers:
+            return _error(404, "Not Found")
+        method, handler = handlers[path]
+        if request.method != method:
+            return _error(405, "Method Not Allowed", None, ("allow", method))
+        try:
+            return handler(request)
+        except BadRequest as error:
+            return _error(400, str(error), error.param)
+
+    def _authorized(self, request: Request) -> bool:
+        key = self.settings.api_key
+        expected = f"Bearer {key}"
+        return key is None or hmac.compare_digest(request.authorization.encode(), expected.encode())
+
+    def _health(self, _: Request) -> Iterator[Step]:
+        healthy = self.healthy and not self.faults.always.unhealthy
+        return whole(200 if healthy else 503, b"", "text/plain; charset=utf-8")
+
+    def _metrics(self, _: Request) -> Iterator[Step]:
+        text = self.metrics.render(self.settings.served_names[0])
+        return whole(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _models(self, _: Request) -> Iterator[Step]:
+        length = {"max_model_len": self.settings.max_model_len}
+        if self.faults.always.no_max_model_len:
+            length = {}
+        cards = [
+            {
+                "id": name,
+                "object": "model",
+                "created": int(time.time()),
+                "owned_by": "vllm",
+                "root": self.settings.model,
+                "parent": None,
+                **length,
+            }
+            for name in self.settings.served_names
+        ]
+        return json_reply(200, {"object": "list", "data": cards})
+
+    def _tokenize(self, request: Request) -> Iterator[Step]:
+        body = _parse_json(request.body)
+        if "prompt" in body:
+            count = text_tokens(len(str(body["prompt"])))
+        else:
+            count = prompt_tokens(turn.content for turn in parse_turns(body))
+        if not self._serves(body.get("model")):
+            return self._unknown_model(body.get("model"))
+        answer = {
+            "count": count,
+            "max_model_len": self.settings.max_model_len,
+            "tokens": [_TOKEN_ID] * count,
+            "token_strs": None,
+        }
+        return json_reply(200, answer)
+
+    def _chat(self, request: Request) -> Iterator[Step]:
+        self.chat_requests += 1
+        ordinal = self.chat_requests
+        effects = self.faults.at(ordinal)
+        if effects.unhealthy:
+            self.healthy = False
+        return self._stalled(effects, lambda: self._answer(request, effects, ordinal))
+
+    def _stalled(self, effects: Effects, answer: Callable[[], Iterator[Step]]) -> Iterator[Step]:
+        """The answer after the faults that strike before the request is even looked at."""
+        if effects.stall is not None:
+            yield Wait(effects.stall)
+        if effects.reset:
+            yield Reset()
+        elif effects.status is not None or effects.retry_after is not None:
+            yield from _refusal(effects)
+        elif effects.html:
+            yield from whole(200, _PROXY_PAGE, "text/html; charset=utf-8")
+        elif effects.empty:
+            yield from whole(200, b"", "application/json")
+        else:
+            try:
+                yield from answer()
+            except BadRequest as error:
+                yield from _error(400, str(error), error.param)
+
+    def _answer(self, request: Request, effects: Effects, ordinal: int) -> Iterator[Step]:
+        chat = parse_chat(_parse_json(request.body))
+        if not self._serves(chat.model):
+            return self._unknown_model(chat.model)
+        window = self.settings.max_model_len
+        length = prompt_tokens(turn.content for turn in chat.turns)
+        if chat.max_tokens is not None and chat.max_tokens > window:
+            raise BadRequest(
+                f"max_tokens={chat.max_tokens} is larger than max_model_len={window}.",
+                "max_tokens",
+            )
+        if length >= window:  # vLLM wants room for one token of the answer at least
+            raise BadRequest(
+                f"This model's maximum context length is {window} tokens. However, your request "
+                f"has {length} input tokens. Please reduce the length of the input messages.",
+                "input_tokens",
+            )
+        if effects.error_event and not chat.stream:
+            return _error(500, _ERROR_TEXTS[500])
+        return self._complete(chat, effects, ordinal, length)
+
+    def _complete(
+        self, chat: ChatRequest, effects: Effects, ordinal: int, length: int
+    ) -> Iterator[Step]:
+        room = self.settings.max_model_len - length
+        completion = compose(chat, effects, prompt_tokens=length, room=room)
+        stamp = Stamp(
+            id=f"chatcmpl-standin-{ordinal}",
+            created=int(time.time()),
+            model=chat.model or self.settings.served_names[0],
+        )
+        if chat.stream:
+            steps = stream_steps(completion, stamp, effects, include_usage=chat.include_usage)
+        else:
+            steps = whole_steps(completion, stamp, effects)
+        self.metrics.running += 1
+        self.metrics.prompt_tokens += length
+        reason = "abort"
+        try:
+            for step in steps:
+                if isinstance(step, Data):
+                    self.metrics.generation_tokens += step.tokens
+                yield step
+            reason = "error" if effects.error_event else completion.finish_reason
+        finally:  # closed early: the client went away
+            self.metrics.running -= 1
+            self.metrics.finished[reason] += 1
+
+    def _serves(self, model: Any) -> bool:
+        return model is None or model in self.settings.served_names
+
+    def _unknown_model(self, model: Any) -> Iterator[Step]:
+        return _error(404, f"The model `{model}` does not exist.", "model")
+
+
+def _parse_json(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError as error:
+        raise BadRequest(f"The body is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadRequest("The body is not a JSON object")
+    return value
+
+
+def _refusal(effects: Effects) -> Iterator[Step]:
+    status = effects.status or HTTPStatus.TOO_MANY_REQUESTS
+    headers: Headers = ()
+    if effects.retry_after is not None:
+        headers = (("retry-after", str(effects.retry_after)),)
+    if status in _BODILESS:
+        return whole(status, b"", "text/plain", *headers)
+    if status == HTTPStatus.UNAUTHORIZED:
+        return json_reply(status, {"error": "Unauthorized"}, *headers)
+    return _error(status, _ERROR_TEXTS.get(status, _phrase(status)), None, *headers)
+
+
+def _error(
+    status: int, message: str, param: str | None = None, *headers: tuple[str, str]
+) -> Iterator[Step]:
+    """An error the way vLLM words it."""
+    kind = _ERROR_TYPES.get(status, _phrase(status))
+    error = {"message": message, "type": kind, "param": param, "code": int(status)}
+    return json_reply(status, {"error": error}, *headers)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown status"
