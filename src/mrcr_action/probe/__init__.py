@@ -1,0 +1,23 @@
+"""A language model whose hand-set weights answer MRCR prompts word for word.
+
+It gives the gate a server test with a known right answer: a healthy vLLM serving it scores
+exactly 1, so any lower score is the server's doing. ``python -m mrcr_action.probe DIR`` writes
+it; docs/probe.md explains it. Nothing here is trained, downloaded or drawn at random.
+
+=============  ==================================================================
+vocabulary     one token a byte; the tokenizer's files
+wording        the fixed phrases of an MRCR conversation, and the distances they imply
+layout         which dimensions of the residual stream and which RoPE pairs hold what
+codes          the ±1 codes that tokens, phrases, identities and counts are told apart by
+attention      the kinds of attention head
+mlp            the kinds of MLP unit
+layers         the 21 layers, each a few of those
+checkpoint     the file of weights
+build          all weights by name, and the other files that vLLM loads
+=============  ==================================================================
+"""
+
+from mrcr_action.probe.build import build
+from mrcr_action.probe.checkpoint import Dtype
+
+__all__ = ["Dtype", "build"]
