@@ -12,6 +12,8 @@ class Metrics:
     """The counts of one process, changed as requests come and go."""
 
     running: int = 0
+    waiting: int = 0
+    """Only the fault ``stall`` makes a request wait: the stand-in has no queue."""
     prompt_tokens: int = 0
     generation_tokens: int = 0
     finished: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FINISHED_REASONS, 0))
@@ -23,7 +25,7 @@ class Metrics:
         lines: list[str] = []
         for name, kind, value, help_text in (
             ("num_requests_running", "gauge", self.running, "Requests being answered."),
-            ("num_requests_waiting", "gauge", 0, "Requests waiting: the stand-in has no queue."),
+            ("num_requests_waiting", "gauge", self.waiting, "Requests accepted, not yet begun."),
             ("prompt_tokens_total", "counter", self.prompt_tokens, "Prompt tokens read."),
             ("generation_tokens_total", "counter", self.generation_tokens, "Tokens generated."),
         ):

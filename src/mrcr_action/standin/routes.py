@@ -168,7 +168,11 @@ class Routes:
     def _stalled(self, effects: Effects, answer: Callable[[], Iterator[Step]]) -> Iterator[Step]:
         """The answer after the faults that strike before the request is even looked at."""
         if effects.stall is not None:
-            yield Wait(effects.stall)
+            self.metrics.waiting += 1
+            try:
+                yield Wait(effects.stall)
+            finally:
+                self.metrics.waiting -= 1
         if effects.reset:
             yield Reset()
         elif effects.status is not None or effects.retry_after is not None:
