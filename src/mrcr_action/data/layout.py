@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -48,7 +49,7 @@ def write_parquet(rows: Iterable[dict[str, Any]], directory: Path) -> list[Path]
 
     The rows of a needle count go to its two shards in turn, so that each shard holds every bin
     that has two rows: unlike in the real files, one shard alone is then a fair small set.
-    The shards appear all at once, when the last row is written; after an error none is changed.
+    The shards take their places after the last row; an error before that changes none of them.
 
     Raises:
         OutputError: the directory cannot be made or written.
@@ -137,8 +138,10 @@ class _Shard:
 
     def discard(self) -> None:
         """Leave nothing half-written behind; does nothing to a published shard."""
-        if self._writer.is_open:
-            self._writer.close()
+        # On a full disk closing fails as writing did, and the first error is the one to tell.
+        with suppress(OSError):
+            if self._writer.is_open:
+                self._writer.close()
         self._partial.unlink(missing_ok=True)
 
     def _flush(self) -> None:
