@@ -12,8 +12,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mrcr_action.standin.connection import Connection
 from mrcr_action.standin.faults import Fault, FaultPlan, describe_faults, parse_fault, parse_seconds
-from mrcr_action.standin.http import Connection
 from mrcr_action.standin.routes import Routes, Settings
 from mrcr_action.standin.tokens import parse_token_count
 

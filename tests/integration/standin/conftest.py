@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,23 +102,30 @@ def conversation() -> Conversation:
     return Conversation(messages, NONCE, NEEDLES)
 
 
+@pytest.fixture(scope="session")
+def client() -> Iterator[httpx.Client]:
+    """One for all tests: reading the system's certificates takes longer than most of them."""
+    with httpx.Client(trust_env=False) as client:
+        yield client
+
+
 @pytest.fixture
-def ask(conversation: Conversation) -> Ask:
+def ask(client: httpx.Client, conversation: Conversation) -> Ask:
     def send(url: str, **body: Any) -> httpx.Response:
         payload = {"messages": conversation.messages, **body}
-        return httpx.post(f"{url}/v1/chat/completions", json=payload, timeout=10)
+        return client.post(f"{url}/v1/chat/completions", json=payload, timeout=10)
 
     return send
 
 
 @pytest.fixture
-def stream(conversation: Conversation) -> Stream:
+def stream(client: httpx.Client, conversation: Conversation) -> Stream:
     def send(url: str, **body: Any) -> Streamed:
         options = {"stream": True, "stream_options": {"include_usage": True}}
         payload = {"messages": conversation.messages, **options, **body}
         raw = b""
         error = None
-        with httpx.stream("POST", f"{url}/v1/chat/completions", json=payload, timeout=10) as got:
+        with client.stream("POST", f"{url}/v1/chat/completions", json=payload, timeout=10) as got:
             try:
                 for piece in got.iter_bytes():
                     raw += piece

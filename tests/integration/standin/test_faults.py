@@ -343,10 +343,10 @@ def test_usage_can_be_missing(start_standin: StartStandIn, ask: Ask, stream: Str
 def test_tokens_come_at_the_speed_that_is_asked_for(
     start_standin: StartStandIn, ask: Ask, *, streamed: bool
 ) -> None:
-    url = start_standin("--fault", "slow=200").url
+    url = start_standin("--fault", "slow=150").url
     began = time.monotonic()
 
-    ask(url, max_tokens=80, stream=streamed)
+    ask(url, max_tokens=60, stream=streamed)
 
     assert 0.4 <= time.monotonic() - began < 3
 

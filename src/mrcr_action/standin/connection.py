@@ -1,4 +1,4 @@
-"""Connections: bytes to requests with h11, and the steps of an answer to bytes."""
+"""One connection: bytes to requests with h11, and the steps of an answer to bytes."""
 
 from __future__ import annotations
 
