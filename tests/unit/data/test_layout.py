@@ -143,12 +143,20 @@ def test_a_folder_without_permission_is_an_output_error(tmp_path: Path) -> None:
         write_synthetic(tmp_path, needles=[2], bins=[SMALL], per_cell=1, seed=0)
 
 
-def test_a_full_disk_is_an_output_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object, **kwargs: object) -> None:
+def test_a_full_disk_is_an_output_error_though_closing_fails_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = pq.ParquetWriter.close
+
+    def cannot_write(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    monkeypatch.setattr(pq.ParquetWriter, "close", full)
+    def cannot_close(writer: pq.ParquetWriter) -> None:
+        close(writer)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", cannot_write)
+    monkeypatch.setattr(pq.ParquetWriter, "close", cannot_close)
     with pytest.raises(OutputError, match="No space left"):
         write_synthetic(tmp_path, needles=[2], bins=[SMALL], per_cell=2, seed=0)
     assert files(tmp_path) == []
