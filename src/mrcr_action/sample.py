@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Role = Literal["system", "user", "assistant"]
 
@@ -106,7 +108,7 @@ def parse_prompt(prompt: str) -> tuple[Message, ...]:
             or not isinstance(turn.get("content"), str)
         ):
             raise ValueError("a message of the prompt lacks a known role or a text content")
-    return tuple(Message(cast(Role, turn["role"]), turn["content"]) for turn in turns)
+    return tuple(Message(cast("Role", turn["role"]), turn["content"]) for turn in turns)
 
 
 def content_hash(prompt: str, answer: str) -> str:

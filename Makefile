@@ -1,0 +1,56 @@
+# The two commands that matter: `make demo` and `make test`. Both set themselves up.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Packages are kept between fresh checkouts where pip's own cache is; nothing here depends on it.
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help setup demo demo-vllm test check unit integration vllm lock clean
+
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+setup: $(READY) ## make the virtual environment, with everything pinned
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --quiet --require-hashes -r requirements/dev.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## the whole pipeline against a stand-in: once healthy, once broken (no GPU, no network)
+	$(BIN)/mrcr demo --output-dir mrcr-demo/healthy
+	@echo
+	@echo "The same with a server that forgets what lies further back; it must fail:"
+	@$(BIN)/mrcr demo --break window --output-dir mrcr-demo/broken; test $$? -eq 1
+
+demo-vllm: $(READY) ## the same pair on real vLLM on this machine's CPU (a few minutes)
+	PYTHON=$(PYTHON) tests/vllm/demo.sh
+
+test: check unit integration vllm ## everything; what CI runs
+
+check: $(READY) ## lint and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(READY) ## pure tests, in seconds
+	$(BIN)/pytest tests/unit
+
+integration: $(READY) ## real processes: the stand-in server, its faults, the command line
+	$(BIN)/pytest tests/integration
+
+vllm: $(READY) ## real vLLM on the CPU, installed into a cache on first use
+	$(BIN)/pytest tests/vllm
+
+lock: $(READY) ## pin the newest versions again (needs uv)
+	uv pip compile pyproject.toml requirements/dev.in --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
+	  --upgrade --quiet --output-file requirements/dev.txt
+
+clean: ## remove what was made here
+	rm -rf $(VENV) mrcr-demo mrcr-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

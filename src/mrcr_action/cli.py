@@ -1,0 +1,148 @@
+"""The command ``mrcr``; every command calls one function, imported when it is used."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action import __version__
+from mrcr_action.config.flags import add_config_flags, given_flags
+from mrcr_action.errors import ExitCode, MrcrError
+from mrcr_action.report.text import lines, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EPILOG = """\
+exit codes:
+  0  pass              1  a threshold was missed        2  usage or configuration
+  3  cannot judge: server, infrastructure or data      130  cancelled
+
+start here:
+  mrcr demo                                   the whole pipeline in seconds, without a GPU
+  mrcr run configs/example-openai.yaml        start vLLM, evaluate, gate
+  mrcr run --base-url http://127.0.0.1:8000   evaluate a server that already runs
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and turn errors into one line and an exit code."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.function(options))
+    except MrcrError as error:
+        if options.debug:
+            raise
+        print(f"mrcr: error: {one_line(str(error), 1_000)}", file=sys.stderr)
+        for line in [error.hint, *lines(error.details)]:
+            if line:
+                print(f"  {line}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.CANCELLED
+    except BrokenPipeError:
+        # The reader of standard output went away (`mrcr … | head`); nothing is left to tell it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.CANNOT_JUDGE
+    except Exception as error:
+        if options.debug:
+            raise
+        print(
+            f"mrcr: internal error: {type(error).__name__}: {one_line(str(error))}\n"
+            "  This is a fault of mrcr. Run again with --debug and report what it prints.",
+            file=sys.stderr,
+        )
+        return ExitCode.CANNOT_JUDGE
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="mrcr",
+        description="Does this server still read long contexts? Runs OpenAI's MRCR benchmark"
+        " against a vLLM server and ends in a verdict for CI.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mrcr {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+
+    run = _command(commands, "run", _run, "take configurations to a verdict")
+    run.add_argument(
+        "configs",
+        nargs="*",
+        metavar="CONFIG",
+        help="YAML files, or lists of them (one a line, relative to the list)",
+    )
+    add_config_flags(run)
+
+    demo = _command(commands, "demo", _demo, "run the whole pipeline against a stand-in server")
+    demo.add_argument(
+        "--break",
+        dest="broken",
+        metavar="FAULT",
+        help="switch a fault on: window, drop-nonce, wrong-needle, garble, truncate, abort, cut,"
+        " or any FAULT of `python -m mrcr_action.standin --help`",
+    )
+    demo.add_argument("--output-dir", default="mrcr-demo", metavar="DIR", help="default: mrcr-demo")
+
+    synth = _command(commands, "synth", _synth, "write synthetic samples in the dataset's layout")
+    synth.add_argument("--needles", nargs="+", type=int, choices=[2, 4, 8], default=[2, 4, 8])
+    synth.add_argument(
+        "--bins",
+        nargs="+",
+        default=["4K-8K"],
+        metavar="LOW-HIGH",
+        help="length ranges in o200k tokens of prompt and answer (default: 4K-8K)",
+    )
+    synth.add_argument("--per-cell", type=int, default=5, metavar="N", help="rows per needle x bin")
+    synth.add_argument("--seed", type=int, default=0)
+    synth.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+
+    schema = _command(commands, "schema", _schema, "print a JSON Schema")
+    schema.add_argument("document", choices=["config", "result"])
+    return parser
+
+
+def _command(commands: Any, name: str, function: Any, summary: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + "."
+    )
+    parser.set_defaults(function=function)
+    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.run import run_command
+
+    return run_command(options.configs, given_flags(options), options.api_key, os.environ)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.demo import demo_command
+
+    return demo_command(Path(options.output_dir), options.broken)
+
+
+def _synth(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.synth import synth_command
+
+    return synth_command(
+        Path(options.out),
+        needles=options.needles,
+        bins=options.bins,
+        per_cell=options.per_cell,
+        seed=options.seed,
+    )
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.schema import schema_text
+
+    print(schema_text(options.document), end="")
+    return ExitCode.PASS

@@ -1,0 +1,1 @@
+"""What each command of ``mrcr`` does, once its arguments are read."""

@@ -1,0 +1,77 @@
+"""``mrcr run``: configurations, or flags alone, to a verdict."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action.config.listing import expand
+from mrcr_action.config.resolve import Resolved, flag_of, resolve
+from mrcr_action.errors import UsageError
+from mrcr_action.publish import MASK, without_password
+from mrcr_action.server.route import API_KEY_VARIABLES, find_vllm, make_server, route_of
+from mrcr_action.suite import Job, run_suite, worst_exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+SECRET_KEYS = ("env", "extra_body", "server_args")
+"""Keys whose text may hold a secret anywhere; the configuration in the result shows the rest."""
+
+
+def run_command(
+    configs: Sequence[str],
+    flags: Mapping[str, Any],
+    api_key: str | None,
+    environ: Mapping[str, str],
+) -> int:
+    """Run all configurations; the exit code is the worst verdict's."""
+    api_key = api_key or api_key_of(environ)
+    paths: list[Path | None] = [*expand(configs)] if configs else [None]
+    runs = [resolve(path, environ, flags) for path in paths]
+    folders = {run.config.output_dir for run in runs}
+    if len(folders) > 1:
+        raise UsageError(
+            f"the configurations name different output folders: {', '.join(sorted(folders))}",
+            hint="Pass one with --output-dir.",
+        )
+    jobs = [job_of(run, api_key=api_key, flags=flags) for run in runs]
+    return worst_exit_code(run_suite(jobs, Path(folders.pop())))
+
+
+def api_key_of(environ: Mapping[str, str]) -> str | None:
+    """The server's key from the environment, if there is one."""
+    return next((environ[name] for name in API_KEY_VARIABLES if environ.get(name)), None)
+
+
+def job_of(resolved: Resolved, *, api_key: str | None, flags: Mapping[str, Any]) -> Job:
+    """A job for a configuration; what can be found wrong without a server is found here."""
+    has_file = resolved.path is not None
+    if route_of(resolved.config, has_file=has_file) == "process":
+        find_vllm(os.environ)
+    return Job(
+        resolved=resolved,
+        invocation=_invocation(resolved, flags),
+        make_server=partial(_make_server, resolved=resolved, has_file=has_file, api_key=api_key),
+    )
+
+
+def _make_server(output: Path, *, resolved: Resolved, has_file: bool, api_key: str | None) -> Any:
+    return make_server(resolved.config, has_file=has_file, output=output, api_key=api_key)
+
+
+def _invocation(resolved: Resolved, flags: Mapping[str, Any]) -> tuple[str, ...]:
+    words = ["mrcr", "run", *([str(resolved.path)] if resolved.path else [])]
+    for key, value in flags.items():
+        if isinstance(value, bool):
+            words.append(flag_of(key) if value else "--no-" + flag_of(key)[2:])
+        elif isinstance(value, list):
+            words += [flag_of(key), *value]
+        elif key in SECRET_KEYS:
+            words.append(f"{flag_of(key)}={MASK}")
+        else:
+            words.append(f"{flag_of(key)}={without_password(value)}")
+    return tuple(words)

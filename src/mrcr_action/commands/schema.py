@@ -1,0 +1,34 @@
+"""``mrcr schema``: JSON Schemas of what is read and written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from mrcr_action.config import RunConfig
+from mrcr_action.result import result_schema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_text(document: str) -> str:
+    """The schema of a document (``config`` or ``result``) as indented JSON."""
+    schema = config_schema() if document == "config" else {"$schema": DIALECT, **result_schema()}
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def config_schema() -> dict[str, Any]:
+    """The schema of a configuration file, for editors; the reader checks the same and more."""
+    schema = msgspec.json.schema(RunConfig)
+    body = schema["$defs"].pop("RunConfig")
+    # YAML's `2: 0.99` is a number as a key, which JSON Schema can only name as text.
+    for choice in body["properties"]["match_ratio_threshold"]["anyOf"]:
+        if choice.get("type") == "object":
+            ratio = choice.pop("additionalProperties")
+            choice["properties"] = {str(n): ratio for n in (2, 4, 8)}
+            choice["additionalProperties"] = False
+            choice["minProperties"] = 1
+    body["properties"]["needles"]["uniqueItems"] = True
+    return {"$schema": DIALECT, **body, "title": "mrcr configuration"}

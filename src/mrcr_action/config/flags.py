@@ -1,0 +1,71 @@
+"""The command line's flags, one for every key of `RunConfig`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from mrcr_action.config.keys import RunConfig
+from mrcr_action.config.resolve import ENV_PREFIX, flag_of
+from mrcr_action.config.values import TYPES, describe
+
+GROUPS = {
+    "the server": (
+        "model_name server base_url host port server_args env trust_remote_code"
+        " startup_max_wait_seconds"
+    ),
+    "the samples": "protocol dataset revision num_samples needles max_prompt_tokens",
+    "the requests": ("max_tokens temperature seed concurrency extra_body request_timeout_seconds"),
+    "the gate": "match_ratio_threshold tolerance max_failures",
+    "the output": "output_dir save_results",
+}
+METAVARS = {
+    "model_name": "NAME", "server": "{auto,process,external}", "base_url": "URL", "host": "HOST",
+    "server_args": "'ARG…'", "env": "'{NAME: VALUE}'", "protocol": "{vllm,openai}",
+    "dataset": "NAME|DIR", "revision": "REV", "extra_body": "JSON",
+    "match_ratio_threshold": "RATIO", "output_dir": "DIR", "save_results": "FILE",
+}  # fmt: skip
+
+
+def add_config_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags, in groups, and the one setting that is no key: the API key."""
+    defaults = {f.name: f.default for f in msgspec.structs.fields(RunConfig)}
+    for title, keys in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for key in keys.split():
+            _add(group, key, defaults[key])
+    parser.add_argument(
+        "--api-key",
+        metavar="KEY",
+        help="key of the server; rather set MRCR_API_KEY, which `ps` does not show",
+    )
+    parser.epilog = (
+        f"Every flag is also a key of the YAML file and a variable {ENV_PREFIX}KEY; a flag wins"
+        " over the environment, and both win over the file."
+    )
+
+
+def given_flags(options: argparse.Namespace) -> dict[str, Any]:
+    """The flags that were given, by key."""
+    values = {key: getattr(options, key) for key in TYPES}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _add(group: Any, key: str, default: Any) -> None:
+    text = describe(key).replace("%", "%%")
+    if default is msgspec.NODEFAULT:
+        default = {}
+    if default not in (None, "", {}, False):
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
+        text += f" Default: {shown}."
+    names = [flag_of(key)]
+    if key == "match_ratio_threshold":
+        names.append("--threshold")
+    if key == "trust_remote_code":
+        group.add_argument(*names, dest=key, action=argparse.BooleanOptionalAction, help=text)
+    elif key == "needles":
+        group.add_argument(*names, dest=key, nargs="+", metavar="N", help=text)
+    else:
+        group.add_argument(*names, dest=key, metavar=METAVARS.get(key, "N"), help=text)

@@ -1,0 +1,175 @@
+"""The keys of a configuration: their types, limits, defaults and meaning, said once.
+
+The YAML reader, the command line, the environment and the published JSON Schema are all made
+from `RunConfig`. The keys of vLLM's own MRCR files mean here what they mean there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+DATASET = "openai/mrcr"
+REVISION = "f4c69fae7cf81f7ca26b9fee34b392a50f6b8a1d"
+"""The dataset after its fix of December 2025; earlier ones hold wrong rows."""
+
+DEFAULT_EXTRA_BODY: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
+"""vLLM's own default: reasoning models answer without thinking, others ignore it."""
+
+PROMPT_SAFETY_BUFFER = 256
+"""Tokens kept free for the chat template when ``max_prompt_tokens`` is derived."""
+
+Ratio = Annotated[float, Meta(ge=0, le=1)]
+Needles = Literal[2, 4, 8]
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+Protocol = Literal["vllm", "openai"]
+Route = Literal["auto", "process", "external"]
+
+
+class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One configuration against one server; holds no secret, so it can be published."""
+
+    model_name: Annotated[
+        str | None,
+        Meta(
+            description="Model to serve: a name on the hub or a folder. With a running server, the"
+            " entry of /v1/models to ask (default there: the first one)."
+        ),
+    ] = None
+    match_ratio_threshold: Annotated[
+        Ratio | dict[Needles, Ratio] | None,
+        Meta(
+            description="Expected match ratio, 0 to 1: one number for the mean of all samples, or"
+            " one per needle count, such as {2: 0.99, 4: 0.84, 8: 0.76}. Without it, the run"
+            " measures and gates nothing."
+        ),
+    ] = None
+    tolerance: Annotated[
+        Ratio,
+        Meta(description="A bucket fails when its ratio is below threshold - tolerance."),
+    ] = 0.05
+    protocol: Annotated[
+        Protocol,
+        Meta(
+            description="How to sample and grade: 'vllm' as vLLM's own MRCR test does, 'openai' as"
+            " the dataset card does. Scores of the two are not comparable."
+        ),
+    ] = "vllm"
+    num_samples: Annotated[
+        Count, Meta(description="Samples in all, shared out evenly over the needle counts.")
+    ] = 40
+    needles: Annotated[
+        tuple[Needles, ...],
+        Meta(min_length=1, description="Needle counts to test; any of 2, 4 and 8."),
+    ] = (2, 4, 8)
+    max_prompt_tokens: Annotated[
+        Count | None,
+        Meta(
+            description="Longest prompt, in the server's tokens with its chat template. Default:"
+            " max(512, the server's window - max_tokens - 256)."
+        ),
+    ] = None
+    max_tokens: Annotated[Count, Meta(description="Longest answer, in the server's tokens.")] = 2048
+    temperature: Annotated[float, Meta(ge=0, description="Sampling temperature.")] = 0.0
+    seed: Annotated[
+        int, Meta(ge=0, description="Seed of the choice of samples and of every request.")
+    ] = 42
+    concurrency: Annotated[Count, Meta(description="Requests in flight at a time.")] = 8
+    extra_body: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="JSON object merged into every request, over everything but the seed; null"
+            " as a value drops that field. Replaces the default, which asks reasoning models not"
+            " to think; {} sends nothing extra."
+        ),
+    ] = None
+    dataset: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Where the samples come from: a dataset on the hub, or a folder of parquet"
+            " files with the same layout.",
+        ),
+    ] = DATASET
+    revision: Annotated[
+        str, Meta(min_length=1, description="Revision of the dataset on the hub.")
+    ] = REVISION
+    server: Annotated[
+        Route,
+        Meta(
+            description="Where the model is served: 'process' starts `vllm serve` here, 'external'"
+            " attaches to a running server, 'auto' attaches when an address is given."
+        ),
+    ] = "auto"
+    base_url: Annotated[
+        str | None,
+        Meta(description="Address of a running server, such as https://host/base (or .../v1)."),
+    ] = None
+    host: Annotated[
+        str | None,
+        Meta(description="Host of the server; with --port alone, 127.0.0.1."),
+    ] = None
+    port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | None,
+        Meta(description="Port of the server. Default for a server started here: a free one."),
+    ] = None
+    server_args: Annotated[
+        str | tuple[str, ...],
+        Meta(
+            description="Further arguments of `vllm serve`: one string, split as a shell would"
+            " without running one, or a list."
+        ),
+    ] = ""
+    env: Annotated[
+        dict[str, str | int | float],
+        Meta(description="Environment variables of the server started here."),
+    ] = {}
+    trust_remote_code: Annotated[
+        bool,
+        Meta(
+            description="Pass --trust-remote-code to `vllm serve`, which lets a model's repository"
+            " run its own code on this machine."
+        ),
+    ] = False
+    startup_max_wait_seconds: Annotated[
+        Seconds, Meta(description="Longest wait for the server to be healthy, in seconds.")
+    ] = 600.0
+    request_timeout_seconds: Annotated[
+        Seconds, Meta(description="Longest time one request may take, in seconds.")
+    ] = 1800.0
+    max_failures: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Requests of a bucket that may fail or be refused before its verdict is"
+            " inconclusive. Such a request never counts as a zero.",
+        ),
+    ] = 0
+    output_dir: Annotated[
+        str, Meta(min_length=1, description="Folder for the reports and the server's log.")
+    ] = "mrcr-results"
+    save_results: Annotated[
+        str | None,
+        Meta(description="Also write a JSON file with the fields of vLLM's own script."),
+    ] = None
+
+    @property
+    def request_extras(self) -> dict[str, Any]:
+        """What is merged into every request: ``extra_body``, or the default without one."""
+        return DEFAULT_EXTRA_BODY if self.extra_body is None else self.extra_body
+
+    def quotas(self) -> dict[int, int]:
+        """Samples per needle count: even shares, the remainder to those listed first."""
+        share, rest = divmod(self.num_samples, len(self.needles))
+        return {n: share + (i < rest) for i, n in enumerate(self.needles)}
+
+    def prompt_limit(self, window: int | None) -> int | None:
+        """Longest prompt in the server's tokens, or None when neither key nor window tells."""
+        if self.max_prompt_tokens is not None:
+            return self.max_prompt_tokens
+        if window is None:
+            return None
+        return max(512, window - self.max_tokens - PROMPT_SAFETY_BUFFER)

@@ -1,0 +1,107 @@
+"""One value: from text, and into the type that its key demands, with an error for a person."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import yaml
+
+from mrcr_action.config.keys import RunConfig
+from mrcr_action.errors import ConfigError
+
+TYPES: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
+"""Annotation of every key, with limits and description."""
+
+SHOWN = 80
+"""Characters of a bad value that an error shows."""
+
+KIND_NAMES = {
+    "float": "a number",
+    "int": "a whole number",
+    "str": "text",
+    "object": "keys with values",
+    "array": "a list",
+    "bool": "true or false",
+    "null": "nothing",
+}
+"""What msgspec calls a type, and what a person does."""
+
+
+def describe(key: str) -> str:
+    """What a key means, in a sentence or two."""
+    return next((str(m.description) for m in TYPES[key].__metadata__ if m.description), "")
+
+
+def read_text(key: str, given: Any, *, origin: str) -> Any:
+    """The value that a text from the environment or the command line stands for.
+
+    Args:
+        key: key of `RunConfig`.
+        given: text; words for ``needles``; or a flag's own True and False.
+        origin: what to call it in an error.
+
+    Raises:
+        ConfigError: the text cannot be read.
+    """
+    if isinstance(given, bool):
+        return given
+    if key == "needles":
+        words = given if isinstance(given, list) else re.split(r"[,\s]+", given.strip("[] "))
+        return [int(w) if w.isascii() and w.isdigit() else w for w in words if w]
+    if _is_text(key):
+        return given
+    try:
+        return yaml.safe_load(given)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{origin}: {_show(given)}: cannot be read") from error
+
+
+def convert(key: str, value: Any, *, origin: str) -> Any:
+    """A value in the type of its key.
+
+    Raises:
+        ConfigError: it is of another kind, or outside the limits; names origin and value.
+    """
+    if key == "match_ratio_threshold" and isinstance(value, dict):
+        value = {
+            int(k) if str(k).isascii() and str(k).isdigit() else k: v for k, v in value.items()
+        }
+    if isinstance(value, bool) and key != "trust_remote_code":
+        # A YAML `yes` or `on` where a number or a text belongs is always a slip.
+        raise ConfigError(f"{origin}: {str(value).lower()}: true and false have no meaning here")
+    try:
+        return msgspec.convert(value, TYPES[key])
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {_show(value)}: {_reason(key, str(error))}") from error
+
+
+def _is_text(key: str) -> bool:
+    """Whether the key holds text as such, so that '1' stays '1'."""
+    kind = get_args(TYPES[key])[0]
+    choices = get_origin(kind) is not None and all(isinstance(a, str) for a in get_args(kind))
+    return choices or str in (kind, *get_args(kind))
+
+
+def _reason(key: str, message: str) -> str:
+    """msgspec's complaint in the words of a configuration."""
+    if key in {"needles", "match_ratio_threshold"} and "nvalid enum value" in message:
+        return "needle counts are 2, 4 and 8"
+    if match := re.match(r"Invalid enum value '(.*)'", message):
+        allowed = [str(choice) for choice in get_args(get_args(TYPES[key])[0])]
+        near = difflib.get_close_matches(match[1], allowed, n=1)
+        guess = f"; did you mean {near[0]}?" if near else ""
+        return f"expected one of {', '.join(allowed)}{guess}"
+    text = message.partition(" - at ")[0].replace("Expected ", "expected ")
+    return re.sub(
+        r"`([\w| ]+)`",
+        lambda m: " or ".join(KIND_NAMES.get(k.strip(), k) for k in m[1].split("|")),
+        text,
+    )
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

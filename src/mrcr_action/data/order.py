@@ -1,0 +1,53 @@
+"""In which order rows are considered, by protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from mrcr_action.data.shards import shards_of
+
+if TYPE_CHECKING:
+    from mrcr_action.data.shards import Shards
+    from mrcr_action.plan import Candidate
+
+SHUFFLE_BUFFER = 16
+"""Rows that vLLM's streaming shuffle holds at a time."""
+
+
+def candidates_in_order(
+    shards: Shards, *, protocol: str, n_needles: int, seed: int
+) -> list[Candidate]:
+    """All rows that a protocol may choose from, first choice first."""
+    if protocol == "openai":
+        return _hashed(shards, n_needles, seed)
+    return _streamed(shards, n_needles, seed)
+
+
+def _hashed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
+    """Both shards, ordered by a hash of seed and row: a larger sample contains a smaller one."""
+    rows = [c for shard in shards_of(n_needles) for c in shards.candidates(shard, n_needles)]
+
+    def place(candidate: Candidate) -> bytes:
+        key = f"{seed}:{candidate.shard}:{candidate.row}"
+        return hashlib.sha256(key.encode()).digest()
+
+    return sorted(rows, key=place)
+
+
+def _streamed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
+    """The first shard only, in the order in which vLLM's script sees its rows.
+
+    That is ``load_dataset(..., streaming=True).shuffle(seed + n_needles, buffer_size=16)``. The
+    library's shuffle looks at positions alone, so shuffling the row numbers gives the very same
+    order without streaming the text (a test compares the two).
+    """
+    import datasets
+
+    (shard,) = shards_of(n_needles, parts=[0])
+    rows = shards.candidates(shard, n_needles)
+
+    numbers = datasets.Dataset.from_dict({"index": list(range(len(rows)))})
+    stream = numbers.to_iterable_dataset()
+    shuffled = stream.shuffle(seed=seed + n_needles, buffer_size=SHUFFLE_BUFFER)
+    return [rows[entry["index"]] for entry in shuffled]

@@ -1,0 +1,93 @@
+"""From buckets to a verdict. Pure; no I/O.
+
+A bucket is inconclusive when more of its requests were lost than ``max_failures`` allows, or
+when nothing of it was graded: a lost request is evidence neither for nor against the model. It
+fails when its match ratio lies strictly below threshold - tolerance, which is vLLM's rule. One
+failed bucket fails the run; otherwise one inconclusive bucket makes it inconclusive, whether or
+not a threshold speaks of it, so that a green check always stands on every needle count asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mrcr_action.errors import ExitCode
+from mrcr_action.result import Bucket, Check, Conclusion, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mrcr_action.config import RunConfig
+
+EXIT_CODES: dict[Conclusion, ExitCode] = {
+    "pass": ExitCode.PASS,
+    "fail": ExitCode.FAIL,
+    "inconclusive": ExitCode.CANNOT_JUDGE,
+}
+
+
+def judge(buckets: Sequence[Bucket], config: RunConfig) -> Verdict:
+    """Check every bucket against the configuration."""
+    checks = tuple(_check(bucket, config) for bucket in buckets)
+    failed = [c.message for c in checks if c.state == "fail"]
+    unclear = [c.message for c in checks if c.state == "inconclusive"]
+    if failed:
+        return Verdict(
+            conclusion="fail",
+            summary="MRCR thresholds failed: " + "; ".join(failed),
+            checks=checks,
+        )
+    if unclear:
+        return Verdict(
+            conclusion="inconclusive",
+            summary="MRCR is inconclusive: " + "; ".join(unclear),
+            checks=checks,
+        )
+    gated = [c for c in checks if c.state == "pass"]
+    if not gated:
+        summary = "MRCR measured; no threshold was set, so nothing was gated"
+    else:
+        summary = "MRCR passed: " + "; ".join(c.message for c in gated)
+    return Verdict(conclusion="pass", summary=summary, checks=checks)
+
+
+def threshold_of(bucket: Bucket, config: RunConfig) -> float | None:
+    """The expected match ratio of a bucket, if the configuration names one."""
+    threshold = config.match_ratio_threshold
+    if isinstance(threshold, dict):
+        return None if bucket.n_needles is None else threshold.get(bucket.n_needles)  # type: ignore[call-overload]
+    return threshold if bucket.n_needles is None else None
+
+
+def _check(bucket: Bucket, config: RunConfig) -> Check:
+    name = "match_ratio" if bucket.n_needles is None else f"match_ratio_{bucket.name}"
+    expected = threshold_of(bucket, config)
+    measured = bucket.match_ratio(config.protocol)
+    tolerance = config.tolerance if expected is not None else None
+
+    def check(state: str, message: str) -> Check:
+        return Check(
+            bucket=bucket.name,
+            state=state,  # type: ignore[arg-type]
+            message=f"{name}: {message}",
+            measured=measured,
+            threshold=expected,
+            tolerance=tolerance,
+        )
+
+    if bucket.lost > config.max_failures:
+        return check(
+            "inconclusive",
+            f"{bucket.lost} of {bucket.asked} requests were lost"
+            f" ({bucket.failed} failed, {bucket.rejected} refused; max_failures is"
+            f" {config.max_failures})",
+        )
+    if measured is None:
+        if bucket.wanted == 0:
+            return check("measured", "no samples were asked for")
+        return check("inconclusive", "no samples collected")
+    if expected is None:
+        return check("measured", f"{measured:.4f}")
+    if measured < expected - config.tolerance:
+        return check("fail", f"{measured:.4f} < {expected:.4f} - {config.tolerance:.4f}")
+    return check("pass", f"{measured:.4f} >= {expected:.4f} - {config.tolerance:.4f}")

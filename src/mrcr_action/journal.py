@@ -1,0 +1,61 @@
+"""``samples.jsonl``: one line a finished ask, on disk before it counts."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from mrcr_action.errors import OutputError
+from mrcr_action.result import Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+
+class Journal:
+    """An append-only file of records; a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = path.open("wb")
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+    def append(self, record: Record) -> None:
+        """Write one line and have it on disk.
+
+        Raises:
+            OutputError: the disk is full or gone.
+        """
+        try:
+            self._file.write(encode_record(record) + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+def encode_record(record: Record) -> bytes:
+    """A record as one line of JSON."""
+    return msgspec.json.encode(record)
+
+
+def read_journal(path: Path) -> list[Record]:
+    """All records of a journal, in the order in which they were finished."""
+    decoder = msgspec.json.Decoder(Record)
+    return [decoder.decode(line) for line in path.read_bytes().splitlines()]

@@ -1,0 +1,336 @@
+"""One run, from a configuration to a verdict.
+
+The server is started, and while it loads, the dataset is opened and its rows are put in order.
+Once it is healthy, samples are chosen by the server's own token count, asked, graded as they
+arrive, and the server is stopped. What was found becomes a `Result`, which the reports render.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from mrcr_action import __version__
+from mrcr_action.choose import Candidates, choose
+from mrcr_action.client import ApiError, Client, Denied, ModelEntry
+from mrcr_action.collect import Collector
+from mrcr_action.errors import ExitCode, MrcrError, ServerError, UsageError
+from mrcr_action.gate import EXIT_CODES, judge
+from mrcr_action.journal import Journal
+from mrcr_action.publish import mask_arguments, publishable, without_password
+from mrcr_action.result import (
+    DataInfo,
+    Problem,
+    Record,
+    Result,
+    ServerInfo,
+    Timeline,
+    Verdict,
+)
+from mrcr_action.server.external import ANSWER_SECONDS
+from mrcr_action.stats import buckets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mrcr_action.config import RunConfig
+    from mrcr_action.config.resolve import Resolved
+    from mrcr_action.plan import Plan
+    from mrcr_action.report.progress import Progress
+    from mrcr_action.server import Server
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Findings:
+    """What is known so far; turned into a `Result` at any moment, also after a failure."""
+
+    model: ModelEntry | None = None
+    version: str | None = None
+    plan: Plan | None = None
+    problem: Problem | None = None
+    records: list[Record] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    start_up: float = 0.0
+    planning: float = 0.0
+    asking: float = 0.0
+
+
+async def run(
+    resolved: Resolved,
+    *,
+    server: Server,
+    output: Path,
+    progress: Progress,
+    notes: tuple[str, ...] = (),
+    invocation: tuple[str, ...] = (),
+) -> Result:
+    """Run one configuration against one server.
+
+    Args:
+        resolved: the configuration and its name.
+        server: not yet entered; it is entered and left here.
+        output: existing folder for the journal and the server's log.
+        progress: told what happens.
+        notes: sentences that every report shall carry.
+        invocation: command line that repeats the run, for the reports.
+
+    Returns:
+        The result. A server that dies, a dataset that cannot be read and the like end in a
+        result with a ``problem``; so does a cancelled run.
+
+    Raises:
+        OutputError: the journal cannot be written at all.
+    """
+    config = resolved.config
+    found = _Findings(notes=list(notes))
+    started, begin = datetime.now(UTC), time.perf_counter()
+    if config.trust_remote_code:
+        found.notes.append("The model's repository may run its own code (trust_remote_code).")
+    with Journal(output / "samples.jsonl") as journal:
+        try:
+            await _find(found, resolved, server=server, journal=journal, progress=progress)
+        except MrcrError as error:
+            found.problem = problem_of(error)
+        except asyncio.CancelledError:
+            found.problem = Problem(
+                kind="Cancelled",
+                message="the run was cancelled",
+                exit_code=ExitCode.CANCELLED,
+            )
+    result = _result(found, resolved, server, started, time.perf_counter() - begin)
+    return msgspec.structs.replace(result, invocation=invocation)
+
+
+def exit_code(result: Result) -> int:
+    """What the process reports for a result; see errors.py."""
+    if result.verdict.conclusion == "inconclusive" and result.problem is not None:
+        return result.problem.exit_code
+    return EXIT_CODES[result.verdict.conclusion]
+
+
+def problem_of(error: MrcrError) -> Problem:
+    """An error as the result document holds it."""
+    return Problem(
+        kind=type(error).__name__,
+        message=str(error),
+        hint=error.hint,
+        details=error.details,
+        exit_code=error.exit_code,
+    )
+
+
+async def _find(
+    found: _Findings, resolved: Resolved, *, server: Server, journal: Journal, progress: Progress
+) -> None:
+    config = resolved.config
+    candidates = Candidates(config)
+    begin = time.perf_counter()
+    async with server:
+        progress.stage("starting" if server.command else "connecting", server.base_url)
+        patient = server.command or "startup_max_wait_seconds" in resolved.given
+        await _both(
+            server.ready(config.startup_max_wait_seconds if patient else ANSWER_SECONDS),
+            _in_thread(lambda: candidates.prepare(config.max_prompt_tokens)),
+        )
+        found.start_up = time.perf_counter() - begin
+        async with Client(
+            server.base_url,
+            api_key=server.api_key,
+            request_timeout=config.request_timeout_seconds,
+            connections=config.concurrency,
+        ) as client:
+            begin = time.perf_counter()
+            try:
+                found.model = await find_model(client, config.model_name, ours=bool(server.command))
+                found.version = await client.version()
+                progress.stage("choosing", found.model.id)
+                found.plan = await choose(
+                    candidates,
+                    client=client,
+                    model=found.model.id,
+                    limit=prompt_limit(config, found.model),
+                    progress=progress.chosen,
+                )
+            except ApiError as error:
+                raise ServerError(f"{without_password(client.base_url)}: {error}") from error
+            found.planning = time.perf_counter() - begin
+            found.notes.extend(found.plan.notes)
+            progress.planned(found.plan)
+            begin = time.perf_counter()
+            collector = Collector(
+                config=config,
+                client=client,
+                model=found.model.id,
+                shards=candidates.shards,
+                journal=journal,
+                died=server.died,
+                progress=progress.answered,
+            )
+            try:
+                stopped_by = await collector.collect(found.plan)
+            finally:
+                found.asking = time.perf_counter() - begin
+                found.records = [collector.done[index] for index in sorted(collector.done)]
+            if stopped_by is not None:
+                raise stopped_by
+        progress.stage("stopping" if server.command else "done", server.base_url)
+
+
+async def find_model(client: Client, wanted: str | None, *, ours: bool) -> ModelEntry:
+    """The entry of /v1/models to ask.
+
+    Args:
+        client: the server.
+        wanted: a served name, or the model that an entry was loaded from.
+        ours: whether the server was started for this model, so that its first entry will do.
+
+    Raises:
+        UsageError: the key is wrong, or the server serves other models only.
+        ServerError: the server serves nothing, or does not answer.
+    """
+    try:
+        entries = await client.models()
+    except Denied as error:
+        raise UsageError(
+            f"{without_password(client.base_url)}: {error}",
+            hint="Pass the server's key in MRCR_API_KEY or with --api-key.",
+        ) from error
+    except ApiError as error:
+        raise ServerError(f"{without_password(client.base_url)}: {error}") from error
+    if not entries:
+        raise ServerError(f"{without_password(client.base_url)}: /v1/models lists no model")
+    for entry in entries:
+        if wanted is None or wanted in {entry.id, entry.root}:
+            return entry
+    if ours:
+        return entries[0]
+    served = ", ".join(entry.id for entry in entries[:10])
+    raise UsageError(f"--model {wanted}: not served there; /v1/models lists {served}")
+
+
+def prompt_limit(config: RunConfig, model: ModelEntry) -> int:
+    """Longest prompt of the run, in the server's tokens.
+
+    Raises:
+        UsageError: neither the configuration nor the server tells.
+    """
+    limit = config.prompt_limit(model.max_model_len)
+    if limit is None:
+        raise UsageError(
+            f"the server does not tell the context length of {model.id}",
+            hint="Pass --max-prompt-tokens N: the context length less max_tokens and a margin.",
+        )
+    return limit
+
+
+async def _both(first: Awaitable[None], second: Awaitable[None]) -> None:
+    """Wait for both; the first error ends the other."""
+    tasks = {asyncio.ensure_future(first), asyncio.ensure_future(second)}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run in a daemon thread, which, unlike a pool's, a cancelled run does not wait for."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(setter: Callable[[Any], None], value: Any) -> None:
+        if not future.done():
+            setter(value)
+
+    def body() -> None:
+        try:
+            outcome = (future.set_result, work())
+        except BaseException as error:
+            outcome = (future.set_exception, error)  # type: ignore[assignment]
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, *outcome)
+
+    threading.Thread(target=body, daemon=True, name="prepare").start()
+    return await future
+
+
+def _result(
+    found: _Findings, resolved: Resolved, server: Server, started: datetime, total: float
+) -> Result:
+    config = resolved.config
+    records = found.records
+    buckets = buckets_of(records, config.quotas())
+    verdict = judge(buckets, config)
+    cancelled = found.problem is not None and found.problem.exit_code == ExitCode.CANCELLED
+    if found.problem is not None and (cancelled or verdict.conclusion != "fail"):
+        verdict = Verdict(
+            conclusion="inconclusive",
+            summary=f"MRCR is inconclusive: {found.problem.message}",
+            checks=verdict.checks,
+        )
+    overall, *per_needle = buckets
+    output_tokens = sum(r.completion_tokens or 0 for r in records)
+    model = found.model
+    return Result(
+        model=model.id if model else config.model_name,
+        match_ratio=overall.match_ratio(config.protocol),
+        prefix_hit_rate=overall.prefix_hit_rate,
+        per_needle={
+            f"match_ratio_{b.name}": ratio
+            for b in per_needle
+            if (ratio := b.match_ratio(config.protocol)) is not None
+        },
+        num_samples=overall.graded,
+        latency=found.asking,
+        total_output_tokens=output_tokens,
+        tokens_per_second=output_tokens / found.asking if found.asking > 0 else 0.0,
+        max_tokens=config.max_tokens,
+        needles=config.needles,
+        max_prompt_tokens=found.plan.max_prompt_tokens if found.plan else config.max_prompt_tokens,
+        name=resolved.name,
+        tool_version=__version__,
+        config_path=str(resolved.path) if resolved.path else None,
+        config=publishable(config),
+        started=_utc(started),
+        finished=_utc(datetime.now(UTC)),
+        server=ServerInfo(
+            route="process" if server.command else "external",
+            base_url=without_password(server.base_url),
+            model=model.id if model else None,
+            root=model.root if model else None,
+            max_model_len=model.max_model_len if model else None,
+            version=found.version,
+            command=tuple(mask_arguments(server.command)),
+        ),
+        data=DataInfo(
+            dataset=config.dataset,
+            revision=None if Path(config.dataset).exists() else config.revision,
+            library=metadata.version("datasets"),
+        ),
+        plan=found.plan,
+        buckets=buckets,
+        verdict=verdict,
+        problem=found.problem,
+        timeline=Timeline(
+            start_up=found.start_up, plan=found.planning, ask=found.asking, total=total
+        ),
+        notes=tuple(found.notes),
+        records=tuple(records),
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

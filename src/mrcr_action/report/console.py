@@ -1,0 +1,69 @@
+"""What a run prints when it is over."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, TYPE_CHECKING
+
+from mrcr_action.report.rows import HEADER, rows_of, tested
+from mrcr_action.report.text import lines, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mrcr_action.result import Result
+
+COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+
+
+def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None = None) -> None:
+    """Print the table of buckets, the verdict, and where the reports are."""
+    stream = stream or sys.stdout
+    say = _Printer(stream)
+    say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
+    if result.records:
+        say.table(rows_of(result))
+    for note in result.notes:
+        say(f"note: {one_line(note, 1_000)}")
+    if result.problem is not None:
+        for line in lines(result.problem.details):
+            say(line)
+    say(one_line(result.verdict.summary, 2_000), colour=COLOURS[result.verdict.conclusion])
+    if result.problem is not None and result.problem.hint:
+        say(one_line(result.problem.hint, 1_000))
+    if files:
+        say("Reports: " + ", ".join(str(file) for file in files))
+
+
+class _Printer:
+    """Prints to a terminal with rich, elsewhere as aligned plain lines."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+
+    def __call__(self, text: str, *, colour: str = "") -> None:
+        if self._terminal:
+            from rich.console import Console
+            from rich.text import Text
+
+            Console(file=self._stream).print(Text(text, style=f"bold {colour}" if colour else ""))
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        if self._terminal:
+            from rich.console import Console
+            from rich.table import Table
+            from rich.text import Text
+
+            table = Table(*HEADER)
+            for row in rows:
+                table.add_row(*(Text(cell) for cell in row))
+            Console(file=self._stream).print(table)
+            return
+        widths = [max(len(row[i]) for row in [HEADER, *rows]) for i in range(len(HEADER))]
+        for row in [HEADER, *rows]:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self("  " + "  ".join(cells).rstrip())

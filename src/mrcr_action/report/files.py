@@ -1,0 +1,80 @@
+"""The reports that are files, each written beside its place and then moved there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrcr_action.errors import OutputError
+from mrcr_action.report.junit import render_junit
+from mrcr_action.report.summary import render_summary
+from mrcr_action.result import Measured, Result, encode_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make an output folder, and see that it can be written.
+
+    Raises:
+        OutputError: it cannot.
+    """
+    probe = folder / ".mrcr-write-check"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: cannot be written: {error.strerror}",
+            hint="Choose another folder with --output-dir.",
+        ) from error
+
+
+def write_result(result: Result, folder: Path) -> list[Path]:
+    """Write one run's own reports; returns their paths.
+
+    Raises:
+        OutputError: one of them cannot be written.
+    """
+    paths = [write(folder / "result.json", encode_result(result))]
+    if result.config.save_results:
+        import msgspec
+
+        fields = {name: getattr(result, name) for name in Measured.__struct_fields__}
+        document = msgspec.json.format(msgspec.json.encode(fields), indent=2)
+        paths.append(write(Path(result.config.save_results), document + b"\n"))
+    return paths
+
+
+def write_overview(results: Sequence[Result], folder: Path) -> list[Path]:
+    """Write the reports that cover every run of a command; returns their paths.
+
+    Raises:
+        OutputError: one of them cannot be written.
+    """
+    return [
+        write(folder / "junit.xml", render_junit(results)),
+        write(folder / "summary.md", render_summary(results).encode("utf-8", "replace")),
+    ]
+
+
+def write(path: Path, content: bytes) -> Path:
+    """Put a file in its place whole or not at all.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    beside = path.with_name(path.name + ".part")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    return path

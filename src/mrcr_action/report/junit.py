@@ -1,0 +1,144 @@
+"""JUnit XML, through the ``junit-xml`` library; the only module that knows it.
+
+The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
+case a bucket, ``error`` for what stopped the run, ``failure`` for a missed threshold. The library
+is fed text that XML can hold, and what it writes is corrected (times with three decimals, no
+``disabled`` attribute) and parsed back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import junit_xml
+
+from mrcr_action.report.rows import bucket_title, lost, number, tested
+from mrcr_action.report.text import lines, one_line, xml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mrcr_action.result import Bucket, Check, Result
+
+BODY_LIMIT = 8_000
+"""Characters of a failure's body; readers cut or refuse more."""
+
+
+def render_junit(results: Sequence[Result]) -> bytes:
+    """One ``testsuites`` document, a suite per result, in UTF-8."""
+    suites = [_suite(result) for result in results]
+    text = junit_xml.to_xml_report_string(suites, prettyprint=False)
+    root = ET.fromstring(text)  # noqa: S314 - written a line above
+    root.set("name", "mrcr")
+    for element in root.iter():
+        element.attrib.pop("disabled", None)
+        if element.tag in {"testsuites", "testsuite", "testcase"}:
+            element.set("time", f"{float(element.get('time', 0)):.3f}")
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    ET.fromstring(document)  # noqa: S314 - a report must be readable
+    return document + b"\n"
+
+
+def _suite(result: Result) -> Any:
+    checks = {check.bucket: check for check in result.verdict.checks}
+    cases = [_run_case(result)]
+    cases += [_bucket_case(result, bucket, checks[bucket.name]) for bucket in result.buckets]
+    return junit_xml.TestSuite(
+        _clean(f"mrcr {result.name}"),
+        test_cases=cases,
+        timestamp=result.started.removesuffix("Z"),
+        properties={name: _clean(value) for name, value in _properties(result).items() if value},
+    )
+
+
+def _properties(result: Result) -> dict[str, str]:
+    return {
+        "conclusion": result.verdict.conclusion,
+        "protocol": result.config.protocol,
+        "model": result.model or "",
+        "dataset": result.data.dataset,
+        "revision": result.data.revision or "",
+        "samples": str(result.num_samples),
+        "tolerance": str(result.config.tolerance),
+        "max_prompt_tokens": str(result.max_prompt_tokens or ""),
+        "server_version": result.server.version or "",
+        "tool_version": result.tool_version,
+    }
+
+
+def _case(result: Result, name: str, seconds: float) -> Any:
+    # Some readers split names at dots, so that the varying part must hold none.
+    return junit_xml.TestCase(
+        name,
+        classname="mrcr." + _clean(result.name).replace(".", "_"),
+        # The library leaves the time out when it is 0, and some readers then show NaN.
+        elapsed_sec=max(seconds, 0.0004),
+    )
+
+
+def _run_case(result: Result) -> Any:
+    case = _case(result, "run", result.timeline.start_up + result.timeline.plan)
+    case.stdout = _clean(tested(result))
+    if result.problem is not None:
+        problem = result.problem
+        body = [problem.message, problem.hint, *lines(problem.details)]
+        case.add_error_info(
+            message=_clean(problem.message),
+            output=_clean("\n".join(filter(None, body)), BODY_LIMIT),
+            error_type=problem.kind,
+        )
+    return case
+
+
+def _bucket_case(result: Result, bucket: Bucket, check: Check) -> Any:
+    records = [
+        r for r in result.records if bucket.n_needles is None or r.n_needles == bucket.n_needles
+    ]
+    ratios = ", ".join(
+        f"{name} {number(value)}"
+        for name, value in (
+            ("openai ratio", bucket.match_ratio_openai),
+            ("vllm ratio", bucket.match_ratio_vllm),
+            ("nonce rate", bucket.prefix_hit_rate),
+            ("exact rate", bucket.exact_rate),
+        )
+    )
+    body = "\n".join(
+        [
+            check.message,
+            f"{bucket.graded} of {bucket.wanted} samples graded, lost or cut: {lost(bucket)}",
+            ratios,
+            tested(result),
+            *_reasons(result, bucket),
+        ]
+    )
+    case = _case(result, bucket_title(bucket), sum(r.seconds for r in records))
+    if check.state == "fail":
+        case.add_failure_info(
+            message=_clean(check.message), output=_clean(body, BODY_LIMIT), failure_type="threshold"
+        )
+    elif check.state == "inconclusive":
+        case.add_error_info(
+            message=_clean(check.message),
+            output=_clean(body, BODY_LIMIT),
+            error_type="inconclusive",
+        )
+    else:
+        case.stdout = _clean(body, BODY_LIMIT)
+    return case
+
+
+def _reasons(result: Result, bucket: Bucket) -> list[str]:
+    """Why requests of a bucket were lost, each reason once."""
+    seen: dict[str, int] = {}
+    for record in result.records:
+        if record.reason and bucket.n_needles in {None, record.n_needles}:
+            seen[record.reason] = seen.get(record.reason, 0) + 1
+    return [f"{count} x {one_line(reason)}" for reason, count in list(seen.items())[:10]]
+
+
+def _clean(text: str, limit: int = 1_000) -> str:
+    """Text as XML can hold it; a body keeps its lines."""
+    return xml_text("\n".join(lines(text, limit)))[:limit]

@@ -1,0 +1,222 @@
+"""The result document: everything that a run found, enough to render every report again.
+
+``result.json`` is `Result` in JSON, ``samples.jsonl`` one `Record` a line. Both are versioned by
+`SCHEMA_VERSION`; a field may be added within a version, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from mrcr_action.config import RunConfig
+from mrcr_action.grade import Grade
+from mrcr_action.plan import Plan
+
+SCHEMA_VERSION = 1
+
+Outcome = Literal["scored", "truncated", "rejected", "failed"]
+"""scored: a whole answer. truncated: cut at max_tokens, graded as it is. rejected: the server
+refused the request. failed: infrastructure. Only the first two are graded."""
+
+Conclusion = Literal["pass", "fail", "inconclusive"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One finished ask; a line of the journal ``samples.jsonl``."""
+
+    ask: int
+    pass_name: str
+    shard: str
+    row: int
+    sha256: str
+    n_needles: int
+    outcome: Outcome
+    o200k_tokens: int
+    """Prompt and answer in o200k tokens."""
+    grade: Grade | None = None
+    reason: str = ""
+    """Why it was rejected or failed, in the server's or the network's words."""
+    finish_reason: str | None = None
+    attempts: int = 1
+    reasoning_chars: int = 0
+    prompt_tokens: int | None = None
+    """As the server counted them; before an answer, as planned."""
+    completion_tokens: int | None = None
+    seconds_to_first_token: float | None = None
+    seconds: float = 0.0
+    nonce: str | None = None
+    answer: str | None = None
+    """What was wanted; only in the journal."""
+    response: str | None = None
+    """What came back; only in the journal."""
+
+    def without_text(self) -> Record:
+        """The record as ``result.json`` holds it."""
+        return msgspec.structs.replace(self, nonce=None, answer=None, response=None)
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples that one threshold speaks of: all of them, or one needle count."""
+
+    name: str
+    """``all``, ``n2``, ``n4`` or ``n8``."""
+    n_needles: int | None
+    wanted: int
+    """Samples that the configuration asks for."""
+    asked: int
+    scored: int
+    truncated: int
+    rejected: int
+    failed: int
+    match_ratio_openai: float | None
+    """Mean over the graded samples; None without any."""
+    match_ratio_vllm: float | None
+    prefix_hit_rate: float | None
+    """Share of graded responses that start with the nonce."""
+    exact_rate: float | None
+    """Share of graded responses equal to the answer."""
+
+    @property
+    def graded(self) -> int:
+        """Samples that the means are taken over."""
+        return self.scored + self.truncated
+
+    @property
+    def lost(self) -> int:
+        """Samples asked for that gave no evidence: rejected and failed."""
+        return self.rejected + self.failed
+
+    def match_ratio(self, protocol: str) -> float | None:
+        """The mean that a protocol gates on."""
+        return self.match_ratio_openai if protocol == "openai" else self.match_ratio_vllm
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about one bucket."""
+
+    bucket: str
+    state: Literal["pass", "fail", "inconclusive", "measured"]
+    """``measured``: complete, and no threshold speaks of it."""
+    message: str
+    measured: float | None = None
+    threshold: float | None = None
+    tolerance: float | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run says about the server."""
+
+    conclusion: Conclusion
+    summary: str
+    """One line for a person."""
+    checks: tuple[Check, ...] = ()
+
+
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The server that answered."""
+
+    route: Literal["process", "external"]
+    base_url: str
+    model: str | None = None
+    root: str | None = None
+    max_model_len: int | None = None
+    version: str | None = None
+    command: tuple[str, ...] = ()
+    """How it was started, without secrets; empty for a running server."""
+
+
+class DataInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the samples came from."""
+
+    dataset: str
+    revision: str | None = None
+    """None for local files."""
+    library: str = ""
+    """Version of the ``datasets`` library; the vllm protocol's choice depends on it."""
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that each stage took."""
+
+    start_up: float = 0.0
+    plan: float = 0.0
+    ask: float = 0.0
+    total: float = 0.0
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What stopped a run before a verdict."""
+
+    kind: str
+    message: str
+    hint: str = ""
+    details: str = ""
+    exit_code: int = 3
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """The result fields of vLLM's own script, by its names."""
+
+    model: str | None
+    match_ratio: float | None
+    """Mean of the gated protocol; None when nothing was graded."""
+    prefix_hit_rate: float | None
+    per_needle: dict[str, float]
+    num_samples: int
+    """Graded samples; a failed request is no zero here."""
+    latency: float
+    """Seconds from the first request to the last answer."""
+    total_output_tokens: int
+    tokens_per_second: float
+    max_tokens: int
+    needles: tuple[int, ...]
+    max_prompt_tokens: int | None
+
+
+class Result(Measured, frozen=True, kw_only=True):
+    """Everything that one run found."""
+
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    tool_version: str
+    config_path: str | None
+    config: RunConfig
+    invocation: tuple[str, ...] = ()
+    """The command line that repeats the run, secrets masked; empty where there is none."""
+    started: str
+    """UTC, ISO 8601."""
+    finished: str
+    server: ServerInfo
+    data: DataInfo
+    plan: Plan | None
+    buckets: tuple[Bucket, ...]
+    verdict: Verdict
+    problem: Problem | None
+    timeline: Timeline
+    notes: tuple[str, ...]
+    records: tuple[Record, ...]
+    """One a finished ask, in the order of the plan, without texts."""
+
+
+def encode_result(result: Result) -> bytes:
+    """The document as indented JSON with a final newline."""
+    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+
+
+def decode_result(data: bytes) -> Result:
+    """Read a document back.
+
+    Raises:
+        ValueError: it is not a result, or of another schema version.
+    """
+    result = msgspec.json.decode(data, type=Result)
+    if result.schema_version != SCHEMA_VERSION:
+        raise ValueError(f"schema version {result.schema_version}, not {SCHEMA_VERSION}")
+    return result
+
+
+def result_schema() -> dict[str, Any]:
+    """JSON Schema of ``result.json``."""
+    return msgspec.json.schema(Result)

@@ -1,0 +1,34 @@
+"""Where the model is served; every route is an async context manager with one interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+if TYPE_CHECKING:
+    from mrcr_action.errors import ServerError
+
+
+class Server(Protocol):
+    """A server for the time of a run.
+
+    Entering starts or finds it without waiting for it; leaving stops what was started.
+    """
+
+    base_url: str
+    api_key: str | None
+    command: tuple[str, ...]
+    """How it was started, without secrets; empty for a running server."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+    async def ready(self, limit: float) -> None:
+        """Wait until it is healthy, at most ``limit`` seconds.
+
+        Raises:
+            ServerError: it died, or it was not healthy in time.
+        """
+
+    async def died(self) -> ServerError:
+        """Return once the server is known to be dead, with the cause; otherwise never."""

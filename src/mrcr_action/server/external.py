@@ -1,0 +1,48 @@
+"""A server that already runs and is not ours to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+from mrcr_action.client import Client
+from mrcr_action.server.health import wait_healthy
+
+if TYPE_CHECKING:
+    from mrcr_action.errors import ServerError
+
+ANSWER_SECONDS = 30.0
+"""Time for a server that is said to run, unless the configuration grants it a start-up."""
+
+
+class ExternalServer:
+    """A server at an address."""
+
+    command: tuple[str, ...] = ()
+
+    def __init__(self, base_url: str, *, api_key: str | None = None) -> None:
+        self.base_url = base_url
+        self.api_key = api_key
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        return None
+
+    async def ready(self, limit: float) -> None:
+        """Wait for /health, or for /v1/models where there is no /health."""
+        async with Client(self.base_url, api_key=self.api_key) as client:
+            if not await client.healthy() and not await client.speaks():
+                await wait_healthy(
+                    client,
+                    limit=limit,
+                    died=self.died,
+                    hint="Is the address right, and does the server run? For one that is still"
+                    " starting, set startup_max_wait_seconds.",
+                )
+
+    async def died(self) -> ServerError:
+        """Never returns: whether a foreign server died shows in its answers only."""
+        await asyncio.Event().wait()
+        raise AssertionError

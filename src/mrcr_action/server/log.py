@@ -1,0 +1,71 @@
+"""Reading a server's log: its last lines, and the first line that names the root cause."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TAIL_LINES = 20
+TAIL_BYTES = 64_000
+SCAN_BYTES = 20_000_000
+"""As much of a log's head is searched for the cause; the cause comes before the noise."""
+
+_NAMED = re.compile(
+    r"No available memory for the cache blocks"
+    r"|Free memory on device"
+    r"|To serve at least one request"
+    r"|Address already in use|address already in use"
+    r"|error: (unrecognized arguments|argument |the following arguments)"
+    r"|CUDA out of memory|OutOfMemoryError"
+    r"|is not a local folder and is not a valid model identifier"
+    r"|[Cc]an't load the configuration of"
+    r"|No such file or directory"
+)
+"""What vLLM says when it knows exactly what is wrong."""
+
+_EXCEPTION = re.compile(r"(?:^|\s)(?:[a-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt): \S")
+_CONSEQUENCE = re.compile(r"See root cause above|EngineCore failed to start|Engine core init")
+"""Lines that only report that something else failed."""
+
+_PREFIX = re.compile(
+    r"^(?:\([^)]*\)\s*)?(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+[\d\-/]+ [\d:.,]+\s*)?"
+    r"(?:\[[^\]]*\]\s*)?"
+)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a log tells about a failure."""
+
+    cause: str
+    """One line, or empty when no line names a cause."""
+    details: str
+    """The last lines of the log."""
+
+
+def explain(path: Path) -> Explanation:
+    """Look for the root cause in a log; a missing log explains nothing."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(SCAN_BYTES)
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            end = file.read()
+    except OSError:
+        return Explanation("", "")
+    lines = end.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
+    details = "\n".join(["The end of the server's log:", *(f"  {line}" for line in lines)])
+    return Explanation(root_cause(head.decode("utf-8", "replace")), details if lines else "")
+
+
+def root_cause(text: str) -> str:
+    """The first line that names a cause: a known sentence of vLLM, else the first exception."""
+    lines = text.splitlines()
+    for pattern in (_NAMED, _EXCEPTION):
+        for line in lines:
+            if pattern.search(line) and not _CONSEQUENCE.search(line):
+                return " ".join(_PREFIX.sub("", line).split())[:300]
+    return ""

@@ -1,0 +1,192 @@
+"""A server started here as a process of its own, and stopped again without leftovers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import uuid
+from typing import TYPE_CHECKING, Self
+
+from mrcr_action.client import Client
+from mrcr_action.errors import OutputError, ServerError, UsageError
+from mrcr_action.server import guard
+from mrcr_action.server.health import wait_healthy
+from mrcr_action.server.log import explain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+GRACE_SECONDS = 10.0
+"""Between SIGTERM and SIGKILL."""
+
+SIGNAL_BASE = 128
+"""A shell's exit code for a command that signal N ended is 128 + N."""
+
+
+class ProcessServer:
+    """A command that serves the API on a port of this machine."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        port: int,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        api_key: str | None = None,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
+        """Prepare a server; nothing is started yet.
+
+        Args:
+            command: program and arguments; they are shown in reports, so no secret among them.
+            port: where it will listen, on 127.0.0.1.
+            log: file for its output.
+            env: variables on top of this process's own.
+            api_key: passed in the environment (VLLM_API_KEY), where `ps` does not show it.
+            grace: seconds between SIGTERM and SIGKILL.
+        """
+        self.command = tuple(command)
+        self.base_url = f"http://127.0.0.1:{port}"
+        self.api_key = api_key
+        self.log = log
+        self._env = dict(env or {})
+        self._grace = grace
+        self._mark = uuid.uuid4().hex
+        self._guard: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        environment = {**os.environ, "NO_COLOR": "1", **self._env}
+        if self.api_key:
+            environment["VLLM_API_KEY"] = self.api_key
+        try:
+            output = self.log.open("wb")
+        except OSError as error:
+            raise OutputError(f"{self.log}: cannot be written: {error.strerror}") from error
+        with output:
+            self._guard = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                guard.__file__,
+                self._mark,
+                str(self._grace),
+                *self.command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                start_new_session=True,
+            )
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        # A second Ctrl-C must not leave a server behind, so stopping is not interrupted.
+        stopping = asyncio.create_task(self._stop())
+        cancelled = False
+        while not stopping.done():
+            try:
+                await asyncio.shield(stopping)
+            except asyncio.CancelledError:
+                cancelled = True
+        stopping.result()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def ready(self, limit: float) -> None:
+        """See `mrcr_action.server.Server`."""
+        async with Client(self.base_url, api_key=self.api_key) as client:
+            try:
+                await wait_healthy(
+                    client,
+                    limit=limit,
+                    died=self.died,
+                    hint="A large model needs longer: raise startup_max_wait_seconds. The"
+                    f" server's whole log is in {self.log}.",
+                )
+            except ServerError as error:
+                if not error.details:
+                    error.details = explain(self.log).details
+                raise
+
+    async def died(self) -> ServerError:
+        """See `mrcr_action.server.Server`; whatever its exit code, a dead server is an error."""
+        assert self._guard is not None
+        code = await self._guard.wait()
+        found = explain(self.log)
+        cause = f": {found.cause}" if found.cause else ""
+        return ServerError(
+            f"the server ended by itself with {_exit_text(code)}{cause}",
+            hint=f"Its whole log is in {self.log}.",
+            details=found.details,
+        )
+
+    async def _stop(self) -> None:
+        if self._guard is None:
+            return
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        try:
+            await asyncio.wait_for(self._guard.wait(), self._grace + 12.0)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                self._guard.kill()
+            await self._guard.wait()
+        # The guard has done this; it is done again in case the guard itself was killed.
+        await asyncio.to_thread(guard.kill_marked, self._mark)
+
+
+def vllm_command(
+    executable: str, model: str, *, port: int, arguments: Sequence[str], trust_remote_code: bool
+) -> list[str]:
+    """``vllm serve`` with the user's arguments."""
+    trust = ["--trust-remote-code"] if trust_remote_code else []
+    return [
+        executable,
+        "serve",
+        model,
+        *arguments,
+        *trust,
+        "--disable-uvicorn-access-log",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def check_port_free(port: int) -> None:
+    """Fail now rather than after the server has spent half a minute on loading.
+
+    Raises:
+        UsageError: something listens there, or the port may not be bound.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UsageError(
+                f"--port {port}: {error.strerror}",
+                hint="Leave --port out to have a free one chosen, or pass --base-url to attach to"
+                " the server that listens there.",
+            ) from error
+
+
+def _exit_text(code: int) -> str:
+    number = code - SIGNAL_BASE if code > SIGNAL_BASE else max(0, -code)
+    try:
+        return f"exit code {code}" + (f" ({signal.Signals(number).name})" if number else "")
+    except ValueError:
+        return f"exit code {code}"
