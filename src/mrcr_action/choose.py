@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from mrcr_action import tokens
 from mrcr_action.client import Client, Denied
-from mrcr_action.data.order import candidates_in_order
-from mrcr_action.data.shards import Shards
+from mrcr_action.data.order import candidates_in_order, parts_of
+from mrcr_action.data.shards import Shards, shards_of
 from mrcr_action.errors import DataError
 from mrcr_action.plan import Ask, Candidate, Passed, Plan
 from mrcr_action.sample import Message, Sample
@@ -40,6 +40,16 @@ class Candidates:
         self.config = config
         self.shards = Shards(config.dataset, config.revision)
         self.by_needles: dict[int, list[Candidate]] = {}
+
+    def check(self) -> None:
+        """See at once whether local files can be read at all, before a server is started.
+
+        Raises:
+            DataError: a file is missing, is not parquet or lacks columns.
+        """
+        for n_needles, quota in self.config.quotas().items():
+            if quota:
+                self.shards.check(shards_of(n_needles, parts_of(self.config.protocol)))
 
     def prepare(self, limit: int | None) -> None:
         """Open the shards, order their rows and load the tokenizer; slow, so run off the loop.

@@ -134,6 +134,7 @@ async def _find(
 ) -> None:
     config = resolved.config
     candidates = Candidates(config)
+    candidates.check()
     begin = time.perf_counter()
     async with server:
         progress.stage("starting" if server.command else "connecting", server.base_url)

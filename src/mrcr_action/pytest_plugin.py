@@ -2,7 +2,8 @@
 
 One test per YAML file of the list, named by the file; it fails with the message that the command
 ``mrcr run`` prints. Reports go where the configuration says, in a folder per file. Where another
-plugin or conftest.py already owns the option, as vLLM's own tests do, this one stays out of its way.
+plugin or conftest.py already owns the option, as vLLM's own tests do, this one stays out of the
+way.
 """
 
 from __future__ import annotations

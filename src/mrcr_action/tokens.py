@@ -126,7 +126,7 @@ def _count_piecewise(text: str) -> int:
     Some eight times slower, so it is kept for texts that hold a giant run of white space.
     """
     # A dependency of tiktoken, which splits with it in its own reference code.
-    import regex  # type: ignore[import-untyped]
+    import regex
 
     # A pair of surrogates becomes one character, a lone one U+FFFD.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from mrcr_action.data.layout import PARTS
 from mrcr_action.data.shards import shards_of
 
 if TYPE_CHECKING:
@@ -13,6 +14,11 @@ if TYPE_CHECKING:
 
 SHUFFLE_BUFFER = 16
 """Rows that vLLM's streaming shuffle holds at a time."""
+
+
+def parts_of(protocol: str) -> range:
+    """Which of a needle count's shards a protocol reads: all of them, or vLLM's first one."""
+    return range(PARTS if protocol == "openai" else 1)
 
 
 def candidates_in_order(
@@ -26,7 +32,8 @@ def candidates_in_order(
 
 def _hashed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
     """Both shards, ordered by a hash of seed and row: a larger sample contains a smaller one."""
-    rows = [c for shard in shards_of(n_needles) for c in shards.candidates(shard, n_needles)]
+    paths = shards_of(n_needles, parts_of("openai"))
+    rows = [c for shard in paths for c in shards.candidates(shard, n_needles)]
 
     def place(candidate: Candidate) -> bytes:
         key = f"{seed}:{candidate.shard}:{candidate.row}"
@@ -44,7 +51,7 @@ def _streamed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
     """
     import datasets
 
-    (shard,) = shards_of(n_needles, parts=[0])
+    (shard,) = shards_of(n_needles, parts_of("vllm"))
     rows = shards.candidates(shard, n_needles)
 
     numbers = datasets.Dataset.from_dict({"index": list(range(len(rows)))})

@@ -17,9 +17,6 @@ from mrcr_action.sample import Sample
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PARTS = (0, 1)
-"""Every needle count has two shards."""
-
 
 class Shards:
     """The dataset's rows by shard and index; files are opened on first use."""
@@ -35,6 +32,16 @@ class Shards:
         self.dataset = dataset
         self.revision = None if self.folder else revision
         self._open: dict[str, Any] = {}
+
+    def check(self, shards: Iterable[str]) -> None:
+        """Whether local shards are there and hold MRCR's columns; nothing for the hub's.
+
+        Raises:
+            DataError: see `check_parquet`.
+        """
+        if self.folder is not None:
+            for shard in shards:
+                check_parquet(self.folder / shard)
 
     def load(self, shard: str, row: int) -> Sample:
         """Read one row.
@@ -84,7 +91,7 @@ class Shards:
         return rows
 
 
-def shards_of(n_needles: int, parts: Iterable[int] = PARTS) -> list[str]:
+def shards_of(n_needles: int, parts: Iterable[int]) -> list[str]:
     """Paths of the shards of a needle count, within the dataset."""
     return [shard_path(n_needles, part) for part in parts]
 

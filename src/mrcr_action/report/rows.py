@@ -9,8 +9,10 @@ from mrcr_action.gate import threshold_of
 if TYPE_CHECKING:
     from mrcr_action.result import Bucket, Result
 
-HEADER = ("bucket", "verdict", "ratio", "threshold", "openai", "vllm", "nonce", "exact")
-HEADER += ("graded", "lost")
+HEADER: tuple[str, ...] = (
+    *("bucket", "verdict", "ratio", "threshold"),
+    *("openai", "vllm", "nonce", "exact", "graded", "lost"),
+)
 """Column titles; ``ratio`` is the gated protocol's."""
 
 MARKS = {"pass": "✓ pass", "fail": "✗ FAIL", "inconclusive": "? unclear"}
