@@ -22,9 +22,7 @@ def after(mlp: Mlp, values: Sequence[dict[int, float]], dtype: Dtype) -> Array:
             row[dim] = value
     stream = rounded(stream, dtype)
     weights = {"gate": mlp.gate, "up": mlp.up, "down": mlp.down}
-    part = {
-        f"mlp.{name}_proj": rounded(w.astype(np.float32), dtype) for name, w in weights.items()
-    }
+    part = {f"mlp.{name}_proj": rounded(w.astype(np.float32), dtype) for name, w in weights.items()}
     return rounded(stream + gated(stream, part, dtype), dtype)
 
 

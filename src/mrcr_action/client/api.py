@@ -1,15 +1,4 @@
-"""The OpenAI-compatible API as this program uses it: health, models, tokenize, chat.
-
-What can go wrong is told apart here, because it decides what a sample becomes::
-
-    ApiError
-    ├── Rejected       the server refused this very request (400, 413, 422): not a zero
-    ├── Denied         the key or the model name is wrong (401, 403, 404): stop the run
-    ├── Unavailable    nothing was processed (connection refused or reset before the first
-    │                  byte, 429, 503): safe to send again
-    └── Broken         the answer was lost on the way (500, a cut stream, an error event,
-                       a time-out): a failure of the server, not of the model
-"""
+"""The OpenAI-compatible API as this program uses it: health, models, tokenize, chat."""
 
 from __future__ import annotations
 
@@ -20,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import httpx
-import msgspec
 from httpx_sse import EventSource, SSEError
 
 if TYPE_CHECKING:
@@ -28,36 +16,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mrcr_action.sample import Message
+from mrcr_action.client.errors import ApiError, Broken, Denied, Unavailable, error_of, reason_of
+from mrcr_action.client.stream import Completion, read_stream
 
 CONNECT_SECONDS = 10.0
 HEALTH_SECONDS = 5.0
 QUERY_SECONDS = 120.0
 """Limit for /v1/models and /tokenize; counting a million tokens takes a while."""
-
-
-class ApiError(Exception):
-    """A request that did not end in an answer; the text is one line for a person."""
-
-    def __init__(self, message: str, *, status: int | None = None, retry_after: float = 0) -> None:
-        super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
-
-
-class Rejected(ApiError):
-    """The server refused this request for what it is, such as a prompt over the window."""
-
-
-class Denied(ApiError):
-    """The server refuses every such request: wrong key, unknown model or route."""
-
-
-class Unavailable(ApiError):
-    """The server took nothing on; the same request may be sent again."""
-
-
-class Broken(ApiError):
-    """The server began and did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +32,6 @@ class ModelEntry:
     id: str
     root: str | None
     max_model_len: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
-    """An answer that arrived whole."""
-
-    text: str
-    """The content alone; reasoning is counted, never graded."""
-    finish_reason: str
-    reasoning_chars: int
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    seconds_to_first_token: float | None
-    seconds: float
 
 
 class Client:
@@ -193,7 +144,7 @@ class Client:
         """Ask for one completion, streamed, and return it once it has arrived whole.
 
         Raises:
-            Rejected, Denied, Unavailable, Broken: see the head of this module.
+            Rejected, Denied, Unavailable, Broken: see `mrcr_action.client.errors`.
         """
         request = {**body, "stream": True, "stream_options": {"include_usage": True}}
         limit = self._request_timeout
@@ -210,7 +161,7 @@ class Client:
                 if response.status_code != httpx.codes.OK:
                     await response.aread()
                     raise error_of(response)
-                return await _read_stream(EventSource(response), begin=begin)
+                return await read_stream(EventSource(response), begin=begin)
         except TimeoutError as error:
             raise Broken(f"no complete answer within {limit:g} s") from error
         except httpx.TimeoutException as error:
@@ -224,10 +175,10 @@ class Client:
             httpx.RemoteProtocolError,
         ) as error:
             if started:
-                raise Broken(f"the connection broke mid-answer ({_reason(error)})") from error
-            raise Unavailable(f"no answer ({_reason(error)})") from error
+                raise Broken(f"the connection broke mid-answer ({reason_of(error)})") from error
+            raise Unavailable(f"no answer ({reason_of(error)})") from error
         except (httpx.HTTPError, httpx.InvalidURL, SSEError) as error:
-            raise Broken(f"not an event stream ({_reason(error)})") from error
+            raise Broken(f"not an event stream ({reason_of(error)})") from error
 
     async def _json(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
@@ -235,9 +186,9 @@ class Client:
         try:
             response = await self._http.request(method, path, json=body)
         except (httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError) as error:
-            raise Unavailable(f"{path}: no answer ({_reason(error)})") from error
+            raise Unavailable(f"{path}: no answer ({reason_of(error)})") from error
         except httpx.HTTPError as error:
-            raise Broken(f"{path}: {_reason(error)}") from error
+            raise Broken(f"{path}: {reason_of(error)}") from error
         if response.status_code != httpx.codes.OK:
             raise error_of(response)
         try:
@@ -258,124 +209,6 @@ def is_loopback(url: str) -> bool:
 def as_json(messages: Sequence[Message]) -> list[dict[str, str]]:
     """Messages as the API takes them."""
     return [{"role": m.role, "content": m.content} for m in messages]
-
-
-def error_of(response: httpx.Response) -> ApiError:
-    """The error that an HTTP status stands for, with the server's own words."""
-    status = response.status_code
-    message = f"HTTP {status}: {_message(response)}"
-    if status in {400, 413, 422}:
-        return Rejected(message, status=status)
-    if status in {401, 403, 404, 405}:
-        return Denied(message, status=status)
-    if status in {429, 503}:
-        return Unavailable(message, status=status, retry_after=_retry_after(response))
-    return Broken(message, status=status)
-
-
-def _message(response: httpx.Response) -> str:
-    """What the server says, from vLLM's ``{"error": {"message": …}}`` or whatever came."""
-    try:
-        payload = response.json()
-    except ValueError:
-        payload = None
-    text: Any = None
-    if isinstance(payload, dict):
-        inner = payload.get("error", payload)
-        text = inner.get("message") if isinstance(inner, dict) else inner
-        text = text or payload.get("detail")
-    if not isinstance(text, str):
-        text = response.text or response.reason_phrase
-    return " ".join(text.split())[:500]
-
-
-def _retry_after(response: httpx.Response) -> float:
-    value = response.headers.get("retry-after", "")
-    return float(value) if value.isascii() and value.isdigit() else 0.0
-
-
-class _Delta(msgspec.Struct):
-    content: str | None = None
-    reasoning: str | None = None
-    reasoning_content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Chunk(msgspec.Struct):
-    """One event of a streamed completion, with the fields that are read; others are ignored."""
-
-    choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-    error: Any = None
-
-
-_decode_chunk = msgspec.json.Decoder(_Chunk).decode
-
-
-async def _read_stream(source: EventSource, *, begin: float) -> Completion:
-    """Read events up to ``[DONE]``; anything short of a finished answer is `Broken`."""
-    parts: list[str] = []
-    reasoning_chars = 0
-    finish: str | None = None
-    first: float | None = None
-    usage = _Usage()
-    done = False
-    async for event in source.aiter_sse():
-        if event.data == "[DONE]":
-            done = True
-            break
-        chunk = _chunk(event.data)
-        usage = chunk.usage or usage
-        for choice in chunk.choices or []:
-            delta = choice.delta or _Delta()
-            content = delta.content or ""
-            thought = delta.reasoning or delta.reasoning_content or ""
-            if (content or thought) and first is None:
-                first = time.perf_counter() - begin
-            parts.append(content)
-            reasoning_chars += len(thought)
-            finish = choice.finish_reason or finish
-    if finish is None:
-        raise Broken(
-            "the stream ended without a finish reason" if done or parts else "an empty answer"
-        )
-    if not done:
-        raise Broken("the stream was cut off before its end")
-    if finish in {"abort", "error"}:
-        raise Broken(f"the server gave up on the request (finish_reason {finish})")
-    return Completion(
-        text="".join(parts),
-        finish_reason=finish,
-        reasoning_chars=reasoning_chars,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        seconds_to_first_token=first,
-        seconds=time.perf_counter() - begin,
-    )
-
-
-def _chunk(data: str) -> _Chunk:
-    try:
-        chunk = _decode_chunk(data)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise Broken(f"the stream carried something unreadable: {data[:80]!r}") from error
-    if chunk.error:
-        text = chunk.error.get("message") if isinstance(chunk.error, dict) else chunk.error
-        raise Broken(f"the stream carried an error: {' '.join(str(text).split())[:500]}")
-    return chunk
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _text(value: Any) -> str | None:

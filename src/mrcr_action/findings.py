@@ -1,0 +1,132 @@
+"""What a run has found so far, and how that becomes a `Result` at any moment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrcr_action import __version__
+from mrcr_action.errors import ExitCode, MrcrError
+from mrcr_action.gate import judge
+from mrcr_action.publish import mask_arguments, publishable, without_password
+from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Timeline, Verdict
+from mrcr_action.stats import buckets_of
+
+if TYPE_CHECKING:
+    from mrcr_action.client import ModelEntry
+    from mrcr_action.config.resolve import Resolved
+    from mrcr_action.plan import Plan
+    from mrcr_action.server import Server
+
+
+@dataclass
+class Findings:
+    """What is known so far; turned into a `Result` at any moment, also after a failure."""
+
+    model: ModelEntry | None = None
+    version: str | None = None
+    plan: Plan | None = None
+    problem: Problem | None = None
+    records: list[Record] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    start_up: float = 0.0
+    planning: float = 0.0
+    asking: float = 0.0
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    begin: float = field(default_factory=time.perf_counter)
+
+
+def result_of(
+    found: Findings, resolved: Resolved, server: Server, *, invocation: tuple[str, ...]
+) -> Result:
+    """The document about what was found, whole or partial.
+
+    Args:
+        found: everything known; its clock ends now.
+        resolved: the configuration.
+        server: its address and command.
+        invocation: command line that repeats the run.
+    """
+    config = resolved.config
+    records = found.records
+    buckets = buckets_of(records, config.quotas())
+    verdict = judge(buckets, config)
+    cancelled = found.problem is not None and found.problem.exit_code == ExitCode.CANCELLED
+    if found.problem is not None and (cancelled or verdict.conclusion != "fail"):
+        verdict = Verdict(
+            conclusion="inconclusive",
+            summary=f"MRCR is inconclusive: {found.problem.message}",
+            checks=verdict.checks,
+        )
+    overall, *per_needle = buckets
+    output_tokens = sum(r.completion_tokens or 0 for r in records)
+    model = found.model
+    return Result(
+        model=model.id if model else config.model_name,
+        match_ratio=overall.match_ratio(config.protocol),
+        prefix_hit_rate=overall.prefix_hit_rate,
+        per_needle={
+            f"match_ratio_{b.name}": ratio
+            for b in per_needle
+            if (ratio := b.match_ratio(config.protocol)) is not None
+        },
+        num_samples=overall.graded,
+        latency=found.asking,
+        total_output_tokens=output_tokens,
+        tokens_per_second=output_tokens / found.asking if found.asking > 0 else 0.0,
+        max_tokens=config.max_tokens,
+        needles=config.needles,
+        max_prompt_tokens=found.plan.max_prompt_tokens if found.plan else config.max_prompt_tokens,
+        name=resolved.name,
+        tool_version=__version__,
+        config_path=str(resolved.path) if resolved.path else None,
+        config=publishable(config),
+        invocation=invocation,
+        started=_utc(found.started),
+        finished=_utc(datetime.now(UTC)),
+        server=ServerInfo(
+            route="process" if server.command else "external",
+            base_url=without_password(server.base_url),
+            model=model.id if model else None,
+            root=model.root if model else None,
+            max_model_len=model.max_model_len if model else None,
+            version=found.version,
+            command=tuple(mask_arguments(server.command)),
+        ),
+        data=DataInfo(
+            dataset=config.dataset,
+            revision=None if Path(config.dataset).exists() else config.revision,
+            library=metadata.version("datasets"),
+        ),
+        plan=found.plan,
+        buckets=buckets,
+        verdict=verdict,
+        problem=found.problem,
+        timeline=Timeline(
+            start_up=found.start_up,
+            plan=found.planning,
+            ask=found.asking,
+            total=time.perf_counter() - found.begin,
+        ),
+        notes=tuple(found.notes),
+        records=tuple(records),
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def problem_of(error: MrcrError) -> Problem:
+    """An error as the result document holds it."""
+    return Problem(
+        kind=type(error).__name__,
+        message=str(error),
+        hint=error.hint,
+        details=error.details,
+        exit_code=error.exit_code,
+    )
