@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Packages are kept between fresh checkouts where pip's own cache is; nothing here depends on it.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help setup demo demo-vllm test check unit integration vllm lock clean
+.PHONY: help setup demo demo-vllm test check unit integration vllm vllm-environment bench lock clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,15 +28,17 @@ demo: $(READY) ## the whole pipeline against a stand-in: once healthy, once brok
 	@echo "The same with a server that forgets what lies further back; it must fail:"
 	@$(BIN)/mrcr demo --break window --output-dir mrcr-demo/broken; test $$? -eq 1
 
-demo-vllm: $(READY) ## the same pair on real vLLM on this machine's CPU (a few minutes)
-	PYTHON=$(PYTHON) tests/vllm/demo.sh
+demo-vllm: $(READY) vllm-environment ## the same pair on real vLLM on this machine's CPU (a few minutes)
+	@tests/vllm/demo.sh $(BIN)
 
-test: check unit integration vllm ## everything; what CI runs
+test: check vllm-environment ## everything: what CI runs
+	$(BIN)/pytest tests/unit tests/integration tests/vllm
 
 check: $(READY) ## lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/check-jsonschema --schemafile configs/mrcr.schema.json configs/*.yaml
 
 unit: $(READY) ## pure tests, in seconds
 	$(BIN)/pytest tests/unit
@@ -44,8 +46,14 @@ unit: $(READY) ## pure tests, in seconds
 integration: $(READY) ## real processes: the stand-in server, its faults, the command line
 	$(BIN)/pytest tests/integration
 
-vllm: $(READY) ## real vLLM on the CPU, installed into a cache on first use
+vllm: $(READY) vllm-environment ## real vLLM on the CPU
 	$(BIN)/pytest tests/vllm
+
+vllm-environment: ## install real vLLM for CPUs into a cache, unless it is there (1 to 3 minutes)
+	@tests/vllm/environment/install.sh > /dev/null
+
+bench: $(READY) ## the measurements behind the figures in the documentation
+	$(BIN)/python benchmarks/start.py
 
 lock: $(READY) ## pin the newest versions again (needs uv)
 	uv pip compile pyproject.toml requirements/dev.in --universal --python-version 3.11 \

@@ -26,6 +26,8 @@ Array = NDArray[np.float32]
 
 EPSILON = 1e-6
 """What RMSNorm adds to the mean square."""
+NOTHING = np.float32(-60)
+"""An exponent below which e^x counts as 0; processors are slow with numbers that small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ def attended(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:
     for query in np.split(queries, at.HEADS, axis=1):
         score = turned(query) @ key.T / np.float32(np.sqrt(at.HEAD))
         score[future] = -np.inf
-        share = np.exp(score - score.max(axis=1, keepdims=True))
+        share = np.exp(np.maximum(score - score.max(axis=1, keepdims=True), NOTHING))
+        share[share <= np.exp(NOTHING)] = 0
         seen.append(share @ value / share.sum(axis=1, keepdims=True))
     return rounded(rounded(np.concatenate(seen, axis=1), dtype) @ part["self_attn.o_proj"].T, dtype)
 
@@ -113,5 +116,5 @@ def gated(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:
     """What a layer's MLP adds; ``part`` has its projections by name."""
     gate = rounded(x @ part["mlp.gate_proj"].T, dtype)
     up = rounded(x @ part["mlp.up_proj"].T, dtype)
-    silu = gate / (1 + np.exp(-np.clip(gate, -80, None)))
+    silu = np.where(gate > NOTHING, gate / (1 + np.exp(-np.maximum(gate, NOTHING))), 0)
     return rounded(rounded(silu * up, dtype) @ part["mlp.down_proj"].T, dtype)
