@@ -14,7 +14,7 @@ groups that are read are zero (or the neutral +1) there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -93,20 +93,21 @@ class Attention:
         """Put dimensions, or sums of them, into key channels.
 
         Raises:
-            StopIteration: more than 80 channels are shown.
+            ValueError: more than 80 channels are shown.
         """
-        return tuple(_fill(self.key, next(self._free_keys), feature) for feature in features)
+        return tuple(_fill(self.key, self._free_keys, feature) for feature in features)
 
     def carry(self, *features: int | Sum) -> Channels:
         """Put dimensions, or sums of them, into value channels.
 
         Raises:
-            StopIteration: more than 128 channels are carried.
+            ValueError: more than 128 channels are carried.
         """
-        return tuple(_fill(self.value, next(self._free_values), feature) for feature in features)
+        return tuple(_fill(self.value, self._free_values, feature) for feature in features)
 
 
-def _fill(matrix: at.Matrix, channel: int, feature: int | Sum) -> int:
+def _fill(matrix: at.Matrix, free: Iterator[int], feature: int | Sum) -> int:
+    channel = at.claim(free, "attention channel")
     for dim, weight in ({feature: 1.0} if isinstance(feature, int) else feature).items():
         matrix[channel, dim] = weight
     return channel

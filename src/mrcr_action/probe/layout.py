@@ -7,12 +7,15 @@ of dimensions and adds to others; docs/probe.md has the table of who writes what
 from __future__ import annotations
 
 from itertools import count, islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrcr_action.probe.wording import IDENTITY_STEPS, ORDINALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HIDDEN: Final = 640
 HEAD: Final = 128
@@ -124,3 +127,15 @@ NEXT_OF_NONCE = SCRATCH[:TOKEN_CODE]
 """Code of the nonce's next byte."""
 NEXT_OF_PIECE = SCRATCH[TOKEN_CODE : 2 * TOKEN_CODE]
 """Code of the piece's next byte."""
+
+
+def claim(free: Iterator[int], what: str) -> int:
+    """Take the next free unit or channel of a layer.
+
+    Raises:
+        ValueError: none is left.
+    """
+    found = next(free, None)
+    if found is None:
+        raise ValueError(f"the layer has no {what} left")
+    return found

@@ -36,9 +36,9 @@ class Mlp:
         """Add silu(gate) · up, times each weight of ``down``, to its dimension.
 
         Raises:
-            StopIteration: the layer has no unit left.
+            ValueError: the layer has no unit left.
         """
-        unit = next(self._free)
+        unit = at.claim(self._free, "MLP unit")
         for dim, weight in gate.items():
             self.gate[unit, dim] = weight
         for dim, weight in up.items():
@@ -79,12 +79,13 @@ class Mlp:
         """Add ``height`` where ``src`` is ``high`` or more, nothing where it is ``low`` or less.
 
         Raises:
-            ValueError: rounded to what bfloat16 holds, the ramp would not lie between the two.
+            ValueError: the ramp does not fit between the two with weights that bfloat16 holds.
         """
         # The ramp is 2 · 8 / slope wide: 40 % of the gap, to the nearest power of two.
         slope = 2.0 ** round(math.log2(SURE / (0.4 * (high - low))))
         middle = round((low + high) / 2 * slope / 8) * 8
-        if not low < (middle - 8) / slope < (middle + 8) / slope < high:
+        held = middle + 8 <= 8 * 2**8  # bfloat16 has 8 bits, and these are multiples of 8
+        if not (held and low < (middle - 8) / slope < (middle + 8) / slope < high):
             raise ValueError(f"no exact ramp between {low} and {high}")
         for end, sign in ((8, 1), (-8, -1)):
             self.unit(

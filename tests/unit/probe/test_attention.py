@@ -85,7 +85,7 @@ def test_heads_share_keys_and_run_out_of_them() -> None:
     attention = Attention()
     shown = attention.show(*range(len(at.SLOW)))
     assert shown == at.SLOW
-    with pytest.raises(StopIteration):
+    with pytest.raises(ValueError, match="no attention channel left"):
         attention.show({at.ONE: 1})
 
 

@@ -17,20 +17,17 @@ from mrcr_action.probe.vocabulary import ASSISTANT, encode
 NONCE = "aYooSG8CQg"
 FIELDS, BEES = "poem about fields", "email about bees"
 PIECES = (
-    (FIELDS, "# Fields 🌾\n\nGreen, **green** waves"),
+    (FIELDS, "# Fields 🌾\n\nGreen **waves**"),
     (BEES, "Dear bees,\n\n- hum\n- hum\n"),
-    (FIELDS, "# Fields 🌾\n\nGreen, **green** rows, and rows"),
-    (FIELDS, "I can’t write a poem about that."),
-)
-DEMONSTRATION = (
-    "======EXAMPLE======\n\nUser: write a poem about fields\n\nAssistant: Hay.\n\n"
-    "User: Prepend 0123456789 to the 1st (1 indexed) poem about fields. Do not include any other "
-    "text in your response.\n\nAssistant: 0123456789Hay.\n\n======END EXAMPLE======\n\n"
+    (FIELDS, "# Fields 🌾\n\nGreen **rows**, and rows"),
+    (FIELDS, "I can’t write a poem."),
 )
 PREAMBLE = (
-    "Here are some examples of conversations succeeded by a follow-up question answered "
-    "correctly:\n\n" + DEMONSTRATION
+    "======EXAMPLE======\n\nUser: write a poem about fields\n\nAssistant: Hay.\n\n"
+    "User: Prepend 0123456789 to the 1st (1 indexed) poem about fields.\n\n"
+    "Assistant: 0123456789Hay.\n\n======END EXAMPLE======\n\n"
 )
+WANTED = PIECES[2][1]
 
 
 def question(ordinal: str, request: str) -> str:
@@ -60,7 +57,7 @@ def answered(prompt: list[int], answer: str, dtype: Dtype) -> bool:
 
 @cache
 def looked_into() -> tuple[list[int], Trace]:
-    ids = conversation(question("2nd", FIELDS)) + encode(NONCE + "# Fie")
+    ids = conversation(question("2nd", FIELDS)) + encode(NONCE + WANTED)
     return ids, forward(ids, parameters(), dtype="bfloat16")
 
 
@@ -68,23 +65,24 @@ def replies(ids: list[int]) -> list[int]:
     return [n for n, token in enumerate(ids) if token == ASSISTANT]
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
-def test_the_wanted_piece_is_copied_exactly(dtype: Dtype) -> None:
-    prompt = conversation(question("2nd", FIELDS))
-    assert answered(prompt, NONCE + PIECES[2][1], dtype)
+def test_the_wanted_piece_is_copied_exactly_in_bfloat16() -> None:
+    ids, trace = looked_into()
+    assert trace.greedy()[replies(ids)[-1] :] == encode(NONCE + WANTED + "<|end|>")
 
 
 @pytest.mark.parametrize(
-    ("ordinal", "request_", "piece"),
-    [("1st", FIELDS, 0), ("3rd", FIELDS, 3), ("1st", BEES, 1)],
+    ("dtype", "ordinal", "request_", "piece"),
+    [("float16", "3rd", FIELDS, 3), ("float32", "1st", BEES, 1)],
 )
-def test_each_occurrence_can_be_asked_for(ordinal: str, request_: str, piece: int) -> None:
+def test_other_pieces_are_copied_in_other_dtypes(
+    dtype: Dtype, ordinal: str, request_: str, piece: int
+) -> None:
     prompt = conversation(question(ordinal, request_))
-    assert answered(prompt, NONCE + PIECES[piece][1], "bfloat16")
+    assert answered(prompt, NONCE + PIECES[piece][1], dtype)
 
 
 def test_eight_equal_requests_are_told_apart() -> None:
-    pieces = [(BEES, f"{n} buzzed, and {n} buzzed") for n in range(8)]
+    pieces = [(BEES, f"{n} buzz {n}") for n in range(8)]
     prompt = conversation(question("8th", BEES), pieces)
     assert answered(prompt, NONCE + pieces[7][1], "bfloat16")
 
