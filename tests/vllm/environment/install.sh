@@ -50,7 +50,7 @@ build() {
   say "building in $dir with $("$python" -V)"
   rm -rf "$dir"
   "$python" -m venv "$dir"
-  pip=("$dir/bin/python" -m pip --disable-pip-version-check --no-input install --quiet --no-deps)
+  pip=("$dir/bin/python" -m pip --disable-pip-version-check --no-input install -qq --no-deps)
 
   "${pip[@]}" --requirement "$here/torch.txt" ||
     fail "pip found no torch for CPUs; let PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL name" \
