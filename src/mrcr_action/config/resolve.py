@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from mrcr_action.config.keys import RunConfig
 from mrcr_action.config.values import TYPES, convert, read_text
@@ -101,12 +101,21 @@ def _check_together(config: RunConfig, origins: Mapping[str, str], file: str) ->
                 f"a threshold for {untested[0]} needles, but needles and num_samples test only"
                 f" {tested}",
             )
-    if config.base_url is not None and not re.match(r"https?://[^/\s]+", config.base_url):
-        fail("base_url", f"{config.base_url!r}: expected an address such as http://127.0.0.1:8000")
+    if config.base_url is not None and not _is_address(config.base_url):
+        fail("base_url", "expected an address such as http://127.0.0.1:8000")
     try:
         server_arguments(config)
     except ValueError as error:
-        fail("server_args", f"{config.server_args!r}: {str(error).lower()}")
+        fail("server_args", str(error).lower())
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        whole = parts.port != 0 and bool(parts.hostname)  # the port of a bad address raises
+    except ValueError:
+        return False
+    return whole and parts.scheme in {"http", "https"} and not any(map(str.isspace, url))
 
 
 def server_arguments(config: RunConfig) -> list[str]:

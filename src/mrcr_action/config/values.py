@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -10,6 +11,7 @@ import msgspec
 import yaml
 
 from mrcr_action.config.keys import RunConfig
+from mrcr_action.config.yaml_file import MALFORMED, Loader
 from mrcr_action.errors import ConfigError
 
 TYPES: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
@@ -17,6 +19,9 @@ TYPES: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
 
 SHOWN = 80
 """Characters of a bad value that an error shows."""
+
+SECRET_KEYS = ("env", "extra_body", "server_args")
+"""Keys whose value may hold a secret anywhere, so that no message shows it."""
 
 KIND_NAMES = {
     "float": "a number",
@@ -54,9 +59,11 @@ def read_text(key: str, given: Any, *, origin: str) -> Any:
     if _is_text(key):
         return given
     try:
-        return yaml.safe_load(given)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{origin}: {_show(given)}: cannot be read") from error
+        return yaml.load(given, Loader=Loader)  # noqa: S506 - a safe one, without duplicates
+    except MALFORMED as error:
+        problem = getattr(error, "problem", None)
+        reason = f"cannot be read: {problem}" if problem else "cannot be read"
+        raise ConfigError(f"{origin}: {_show(key, given)}{reason}") from error
 
 
 def convert(key: str, value: Any, *, origin: str) -> Any:
@@ -66,23 +73,45 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         ConfigError: it is of another kind, or outside the limits; names origin and value.
     """
     if key == "match_ratio_threshold" and isinstance(value, dict):
-        value = {
-            int(k) if str(k).isascii() and str(k).isdigit() else k: v for k, v in value.items()
-        }
+        counts = {k: int(k) if k in {"2", "4", "8"} else k for k in value}
+        if len(set(counts.values())) < len(counts):
+            raise ConfigError(f"{origin}: {_show(key, value)}a needle count occurs twice")
+        value = {counts[k]: v for k, v in value.items()}
     if isinstance(value, bool) and key != "trust_remote_code":
         # A YAML `yes` or `on` where a number or a text belongs is always a slip.
         raise ConfigError(f"{origin}: {str(value).lower()}: true and false have no meaning here")
     try:
-        return msgspec.convert(value, TYPES[key])
+        converted = msgspec.convert(value, TYPES[key])
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{origin}: {_show(value)}: {_reason(key, str(error))}") from error
+        raise ConfigError(f"{origin}: {_show(key, value)}{_reason(key, str(error))}") from error
+    if fault := _no_json(converted):
+        raise ConfigError(f"{origin}: {_show(key, value)}{fault}")
+    return converted
 
 
 def _is_text(key: str) -> bool:
     """Whether the key holds text as such, so that '1' stays '1'."""
     kind = get_args(TYPES[key])[0]
+    if get_origin(kind) is dict:
+        return False
     choices = get_origin(kind) is not None and all(isinstance(a, str) for a in get_args(kind))
     return choices or str in (kind, *get_args(kind))
+
+
+def _no_json(value: Any) -> str:
+    """Why a value cannot be written as JSON, which requests and ``result.json`` are; or ""."""
+    if isinstance(value, dict):
+        names = "" if all(type(k) in {str, int} for k in value) else "a key must be plain text"
+        return names or next(filter(None, map(_no_json, [*value, *value.values()])), "")
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, map(_no_json, value)), "")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "expected a finite number"
+    if isinstance(value, str) and not value.isascii():
+        return "" if value.encode("utf-8", "ignore").decode() == value else "not text in UTF-8"
+    if value is None or isinstance(value, (str, int, float)):
+        return ""
+    return f"JSON has no {type(value).__name__}; put it in quotes"
 
 
 def _reason(key: str, message: str) -> str:
@@ -102,6 +131,8 @@ def _reason(key: str, message: str) -> str:
     )
 
 
-def _show(value: Any) -> str:
+def _show(key: str, value: Any) -> str:
+    """A bad value and a colon, as an error begins; nothing where it may hold a secret."""
     text = repr(value)
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    text = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    return "" if key in SECRET_KEYS else f"{text}: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1_000_000
 """A configuration is a page of text; anything larger is a mistake or an attack."""
+
+MALFORMED = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
+"""What PyYAML raises for text it cannot read; the last two for values such as `!!bool x`."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class YamlFile:
         return f"{self.path}:{self.lines.get(key, 1)}"
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """A safe loader without aliases and without silent duplicates."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
@@ -46,7 +50,7 @@ class _Loader(yaml.SafeLoader):
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, (list, dict)):
+            if not isinstance(key, Hashable):
                 raise yaml.MarkedYAMLError(
                     problem="a key must be plain text", problem_mark=key_node.start_mark
                 )
@@ -64,8 +68,9 @@ def read_yaml(path: Path) -> YamlFile:
     Raises:
         ConfigError: it is missing, too large, empty, not text, not YAML or not a mapping.
     """
-    loader = _Loader(_read_text(path))
+    text = _read_text(path)
     try:
+        loader = Loader(text)
         node = loader.get_single_node()
         if node is None:
             raise ConfigError(
@@ -77,17 +82,20 @@ def read_yaml(path: Path) -> YamlFile:
                 hint="See configs/ for examples.",
             )
         values = loader.construct_document(node)
+        # By the text of the file, in which `on:` is "on" and not the truth value it is to YAML.
+        names = [key.value for key, _ in node.value]
         lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: {error.problem or error.context}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except MALFORMED as error:
+        if isinstance(error, (LookupError, AttributeError)):
+            reason = "a value does not suit its tag"
+        else:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"{path}: not readable as YAML: {reason}") from error
-    finally:
-        loader.dispose()
-    return YamlFile(path, {str(key): value for key, value in values.items()}, lines)
+    return YamlFile(path, dict(zip(names, values.values(), strict=True)), lines)
 
 
 def _read_text(path: Path) -> str:

@@ -1,0 +1,331 @@
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrcr_action.config import RunConfig
+from mrcr_action.config.flags import GROUPS, add_config_flags, given_flags
+from mrcr_action.config.resolve import Resolved, flag_of, resolve, server_arguments
+from mrcr_action.config.values import TYPES
+from mrcr_action.errors import ConfigError
+from mrcr_action.publish import publishable
+
+# For every key a value in YAML, another for the environment and the command line, and both as
+# they are meant.
+VALUES: dict[str, tuple[str, str, Any, Any]] = {
+    "model_name": ("file", "text", "file", "text"),
+    "match_ratio_threshold": ("{4: 0.5}", "0.25", {4: 0.5}, 0.25),
+    "tolerance": ("0.1", "0.2", 0.1, 0.2),
+    "protocol": ("openai", "vllm", "openai", "vllm"),
+    "num_samples": ("10", "20", 10, 20),
+    "needles": ("[4]", "4", (4,), (4,)),
+    "max_prompt_tokens": ("1000", "2000", 1000, 2000),
+    "max_tokens": ("100", "200", 100, 200),
+    "temperature": ("0.5", "1", 0.5, 1.0),
+    "seed": ("1", "2", 1, 2),
+    "concurrency": ("3", "4", 3, 4),
+    "extra_body": ("{a: 1}", "{b: 2}", {"a": 1}, {"b": 2}),
+    "dataset": ("rows", "more", "rows", "more"),
+    "revision": ("main", "7", "main", "7"),
+    "server": ("process", "external", "process", "external"),
+    "base_url": ("http://a", "https://b/v1", "http://a", "https://b/v1"),
+    "host": ("h1", "h2", "h1", "h2"),
+    "port": ("8001", "8002", 8001, 8002),
+    "server_args": ("[--a, --b]", "--c", ("--a", "--b"), "--c"),
+    "env": ("{A: 1}", "{B: x}", {"A": 1}, {"B": "x"}),
+    "trust_remote_code": ("false", "true", False, True),
+    "startup_max_wait_seconds": ("5", "6.5", 5.0, 6.5),
+    "request_timeout_seconds": ("7", "8", 7.0, 8.0),
+    "max_failures": ("1", "2", 1, 2),
+    "output_dir": ("out", "elsewhere", "out", "elsewhere"),
+    "save_results": ("a.json", "b.json", "a.json", "b.json"),
+}
+
+
+def write(folder: Path, text: str, name: str = "model.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def parse(*arguments: str) -> dict[str, Any]:
+    parser = argparse.ArgumentParser()
+    add_config_flags(parser)
+    return given_flags(parser.parse_args(arguments))
+
+
+def flags_for(key: str, text: str) -> dict[str, Any]:
+    if key == "trust_remote_code":
+        return parse("--trust-remote-code" if text == "true" else "--no-trust-remote-code")
+    return parse(f"{flag_of(key)}={text}")
+
+
+def failure(path: Path | None, environ: dict[str, str] | None = None, **flags: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        resolve(path, environ or {}, flags)
+    return str(caught.value)
+
+
+def test_every_key_is_covered_here_and_has_a_flag() -> None:
+    assert set(VALUES) == set(TYPES)
+    assert sorted(" ".join(GROUPS.values()).split()) == sorted(TYPES)
+
+
+def test_without_any_layer_the_defaults_hold() -> None:
+    assert resolve(None, {}, {}) == Resolved(
+        config=RunConfig(), name="run", path=None, given=frozenset()
+    )
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_the_file_sets_every_key(tmp_path: Path, key: str) -> None:
+    yaml, _, expected, _ = VALUES[key]
+    read = resolve(write(tmp_path, f"{key}: {yaml}\n"), {}, {})
+    assert getattr(read.config, key) == expected
+    assert read.given == {key}
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_the_environment_sets_every_key(key: str) -> None:
+    _, text, _, expected = VALUES[key]
+    read = resolve(None, {"MRCR_" + key.upper(): text, key.upper(): "other"}, {})
+    assert getattr(read.config, key) == expected
+    assert read.given == {key}
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_a_flag_sets_every_key(key: str) -> None:
+    _, text, _, expected = VALUES[key]
+    flags = flags_for(key, text)
+    assert set(flags) == {key}
+    assert getattr(resolve(None, {}, flags).config, key) == expected
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_the_environment_wins_over_the_file(tmp_path: Path, key: str) -> None:
+    yaml, text, _, expected = VALUES[key]
+    path = write(tmp_path, f"{key}: {yaml}\n")
+    read = resolve(path, {"MRCR_" + key.upper(): text}, {})
+    assert getattr(read.config, key) == expected
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_a_flag_wins_over_the_file_and_the_environment(tmp_path: Path, key: str) -> None:
+    yaml, text, _, expected = VALUES[key]
+    path = write(tmp_path, f"{key}: {yaml}\n")
+    # What the environment says is read even so, and must be readable.
+    other = "false" if key == "trust_remote_code" else {"needles": "2"}.get(key, yaml)
+    read = resolve(path, {"MRCR_" + key.upper(): other}, flags_for(key, text))
+    assert getattr(read.config, key) == expected
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_an_empty_variable_does_not_count(tmp_path: Path, key: str) -> None:
+    yaml, _, expected, _ = VALUES[key]
+    read = resolve(write(tmp_path, f"{key}: {yaml}\n"), {"MRCR_" + key.upper(): ""}, {})
+    assert getattr(read.config, key) == expected
+
+
+def test_other_variables_with_the_prefix_are_ignored() -> None:
+    assert resolve(None, {"MRCR_API_KEY": "k", "MRCR_VLLM": "v", "MRCR_X": "x"}, {}).given == set()
+
+
+def test_layers_are_merged_key_by_key_and_not_within_a_key(tmp_path: Path) -> None:
+    path = write(tmp_path, "seed: 1\nmax_tokens: 2\nextra_body: {a: 1}\n")
+    read = resolve(path, {"MRCR_MAX_TOKENS": "3", "MRCR_EXTRA_BODY": "{b: 2}"}, {"tolerance": "0"})
+    assert read.config == RunConfig(seed=1, max_tokens=3, extra_body={"b": 2}, tolerance=0)
+    assert read.given == {"seed", "max_tokens", "extra_body", "tolerance"}
+
+
+def test_a_switch_of_the_file_can_be_turned_off_by_a_flag(tmp_path: Path) -> None:
+    path = write(tmp_path, "trust_remote_code: true\n")
+    assert not resolve(path, {}, parse("--no-trust-remote-code")).config.trust_remote_code
+
+
+def test_threshold_and_model_have_short_flags() -> None:
+    assert parse("--threshold", "0.5", "--model", "m") == {
+        "match_ratio_threshold": "0.5",
+        "model_name": "m",
+    }
+
+
+def test_needles_are_words_on_the_command_line() -> None:
+    flags = parse("--needles", "8", "2")
+    assert resolve(None, {}, flags).config.needles == (8, 2)
+
+
+def test_help_describes_every_flag_with_its_default() -> None:
+    parser = argparse.ArgumentParser()
+    add_config_flags(parser)
+    text = " ".join(parser.format_help().split())
+    for key in TYPES:
+        assert flag_of(key) in text
+    assert "Default: 40." in text
+    assert "Default: 2 4 8." in text
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "expected"),
+    [
+        ("Qwen3.5-4B.yaml", "org/other", "Qwen3.5-4B"),
+        (None, "org/model", "model"),
+        (None, "/models/model/", "model"),
+        (None, "model", "model"),
+        (None, None, "run"),
+    ],
+)
+def test_a_run_is_named_after_its_file_or_its_model(
+    tmp_path: Path, path: str | None, model: str | None, expected: str
+) -> None:
+    file = write(tmp_path, "seed: 1\n", path) if path else None
+    flags = {"model_name": model} if model else {}
+    assert resolve(file, {}, flags).name == expected
+
+
+def test_an_unknown_key_is_named_with_its_line_and_the_nearest_key(tmp_path: Path) -> None:
+    path = write(tmp_path, "model_name: m\n\nnum_sample: 3\n")
+    assert failure(path) == f"{path}:3: num_sample: unknown key; did you mean num_samples?"
+
+
+def test_a_key_like_no_other_is_answered_with_the_valid_ones(tmp_path: Path) -> None:
+    path = write(tmp_path, "zzz: 3\n")
+    message = failure(path)
+    assert message.startswith(f"{path}:1: zzz: unknown key; valid keys are model_name, ")
+    assert message.endswith(", ".join(list(TYPES)[-2:]))
+
+
+def test_a_wrong_value_is_named_with_the_place_it_came_from(tmp_path: Path) -> None:
+    path = write(tmp_path, "seed: 1\nnum_samples: -1\n")
+    assert failure(path) == f"{path}:2: num_samples: -1: expected a whole number >= 1"
+    assert failure(None, {"MRCR_NUM_SAMPLES": "-1"}) == (
+        "environment: MRCR_NUM_SAMPLES: -1: expected a whole number >= 1"
+    )
+    assert failure(None, num_samples="-1") == ("--num-samples: -1: expected a whole number >= 1")
+
+
+def test_a_wrong_value_of_the_file_does_not_matter_where_a_flag_wins(tmp_path: Path) -> None:
+    path = write(tmp_path, "num_samples: -1\n")
+    assert resolve(path, {}, {"num_samples": "2"}).config.num_samples == 2
+
+
+def test_a_threshold_for_a_needle_count_that_is_not_tested_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, "needles: [2, 4]\nmatch_ratio_threshold:\n  8: 0.5\n")
+    assert failure(path) == (
+        f"{path}:2: match_ratio_threshold: a threshold for 8 needles, but needles and num_samples"
+        " test only [2, 4]"
+    )
+
+
+def test_a_threshold_for_a_needle_count_without_samples_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, "num_samples: 2\nmatch_ratio_threshold: {8: 0.5}\n")
+    assert "a threshold for 8 needles" in failure(path)
+
+
+def test_a_threshold_left_behind_by_a_flag_is_named_where_it_stands(tmp_path: Path) -> None:
+    path = write(tmp_path, "seed: 1\nmatch_ratio_threshold: {8: 0.5}\n")
+    assert failure(path, needles=["2"]).startswith(f"{path}:2: match_ratio_threshold: ")
+
+
+def test_thresholds_for_no_needle_count_are_an_error() -> None:
+    assert failure(None, match_ratio_threshold="{}") == (
+        "--match-ratio-threshold: {}: names no needle count"
+    )
+
+
+def test_a_needle_count_is_listed_once() -> None:
+    assert failure(None, needles=["2", "4", "2"]) == (
+        "--needles: [2, 4, 2]: a needle count is listed twice"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://host", "host:8000", "//host", "http://", "http:///v1", "", " ", "http://a b"),
+        *("http://host:99999", "http://host:0", "http://host:port", "http://[::1", "http://:8000"),
+    ],
+)
+def test_an_address_that_is_none_is_an_error_of_the_configuration(tmp_path: Path, url: str) -> None:
+    path = write(tmp_path, f"seed: 1\nbase_url: '{url}'\n")
+    assert failure(path) == (
+        f"{path}:2: base_url: expected an address such as http://127.0.0.1:8000"
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://127.0.0.1:8000", "https://host/base/v1", "HTTPS://HOST", "http://[::1]:8000"),
+        *("http://user:password@host", "http://a_b"),
+    ],
+)
+def test_an_address_may_have_a_path_a_port_and_a_password(url: str) -> None:
+    assert resolve(None, {}, {"base_url": url}).config.base_url == url
+
+
+def test_a_password_in_a_bad_address_is_not_shown() -> None:
+    assert "hunter2" not in failure(None, base_url="htp://user:hunter2@host")
+
+
+@pytest.mark.parametrize(
+    ("yaml", "expected"),
+    [
+        ("--max-model-len 128K --a='b c'", ["--max-model-len", "128K", "--a=b c"]),
+        ("", []),
+        ("'--json {\"a\": 1} $HOME *'", ["--json", "{a:", "1}", "$HOME", "*"]),
+        ("['--json', '{\"a\": 1}', 'b c']", ["--json", '{"a": 1}', "b c"]),
+        ("[]", []),
+    ],
+)
+def test_server_arguments_are_split_as_a_shell_would_or_taken_as_a_list(
+    tmp_path: Path, yaml: str, expected: list[str]
+) -> None:
+    path = write(tmp_path, f"server_args: {yaml}\n" if yaml else 'server_args: ""\n')
+    assert server_arguments(resolve(path, {}, {}).config) == expected
+
+
+def test_a_quotation_that_is_not_closed_is_an_error_without_the_arguments(tmp_path: Path) -> None:
+    path = write(tmp_path, "server_args: --api-key 'hunter2\n")
+    assert failure(path) == f"{path}:1: server_args: no closing quotation"
+
+
+def test_numbers_in_the_servers_environment_become_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "env: {A: 1, B: 0.5, C: text, D: ''}\n")
+    config = resolve(path, {}, {}).config
+    assert publishable(config).env == {"A": "1", "B": "0.5", "C": "text", "D": ""}
+
+
+def test_a_file_of_vllms_own_test_is_run_the_vllm_way(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        'model_name: "Qwen/Qwen3.5-4B"\n'
+        "needles: [2, 4, 8]\n"
+        "match_ratio_threshold:\n"
+        "  2: 0.99\n"
+        "  4: 0.84\n"
+        "  8: 0.76\n"
+        'server_args: "--max-model-len 128K --reasoning-parser qwen3"\n',
+        "Qwen3.5-4B.yaml",
+    )
+    read = resolve(path, {}, {})
+    assert read.config == RunConfig(
+        protocol="vllm",
+        model_name="Qwen/Qwen3.5-4B",
+        needles=(2, 4, 8),
+        match_ratio_threshold={2: 0.99, 4: 0.84, 8: 0.76},
+        server_args="--max-model-len 128K --reasoning-parser qwen3",
+        num_samples=40,
+        max_tokens=2048,
+        concurrency=8,
+        tolerance=0.05,
+        startup_max_wait_seconds=600.0,
+    )
+    assert server_arguments(read.config) == [
+        *("--max-model-len", "128K", "--reasoning-parser", "qwen3")
+    ]
+
+
+def test_a_scalar_threshold_of_vllms_own_format_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, "model_name: m\nmatch_ratio_threshold: 0.8\nenv: {A: 1}\n")
+    assert resolve(path, {}, {}).config.match_ratio_threshold == 0.8
