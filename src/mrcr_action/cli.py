@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and turn errors into one line and an exit code."""
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or log in a narrow encoding loses a sign, not the verdict.
+        sys.stdout.reconfigure(errors="replace")
     try:
         return int(options.function(options))
     except MrcrError as error:
         if options.debug:
-            raise
+            traceback.print_exc()
         print(f"mrcr: error: {one_line(str(error), 1_000)}", file=sys.stderr)
         for line in [error.hint, *lines(error.details)]:
             if line:
@@ -50,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.CANNOT_JUDGE
     except Exception as error:
         if options.debug:
-            raise
+            traceback.print_exc()
         print(
             f"mrcr: internal error: {type(error).__name__}: {one_line(str(error))}\n"
             "  This is a fault of mrcr. Run again with --debug and report what it prints.",

@@ -64,9 +64,8 @@ async def run(
     Raises:
         OutputError: the journal cannot be written at all.
     """
-    config = resolved.config
     found = Findings(notes=list(notes))
-    if config.trust_remote_code:
+    if "--trust-remote-code" in (word.replace("_", "-") for word in server.command):
         found.notes.append("The model's repository may run its own code (trust_remote_code).")
     with Journal(output / "samples.jsonl") as journal:
         try:
@@ -97,7 +96,8 @@ async def _find(
     candidates.check()
     begin = time.perf_counter()
     async with server:
-        progress.stage("starting" if server.command else "connecting", server.base_url)
+        address = without_password(server.base_url)
+        progress.stage("starting" if server.command else "connecting", address)
         patient = server.command or "startup_max_wait_seconds" in resolved.given
         await _both(
             server.ready(config.startup_max_wait_seconds if patient else ANSWER_SECONDS),
@@ -144,7 +144,7 @@ async def _find(
                 found.records = [collector.done[index] for index in sorted(collector.done)]
             if stopped_by is not None:
                 raise stopped_by
-        progress.stage("stopping" if server.command else "done", server.base_url)
+        progress.stage("stopping" if server.command else "done", address)
 
 
 async def find_model(client: Client, wanted: str | None, *, ours: bool) -> ModelEntry:

@@ -93,11 +93,16 @@ class ConfigItem(pytest.Item):
         """Take the configuration to its verdict."""
         from mrcr_action.commands.run import api_key_of, job_of
         from mrcr_action.config.resolve import resolve
+        from mrcr_action.errors import ExitCode
+        from mrcr_action.pipeline import exit_code
         from mrcr_action.suite import run_suite
 
         resolved = resolve(self.config_path, os.environ, {})
         job = job_of(resolved, api_key=api_key_of(os.environ), flags={})
         (result,) = run_suite([job], Path(resolved.config.output_dir) / self.name)
+        if exit_code(result) == ExitCode.CANCELLED:
+            # Ctrl-C ends the session, not just this configuration.
+            raise KeyboardInterrupt
         if result.verdict.conclusion != "pass":
             raise NotPassed(result.verdict.summary)
 

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from mrcr_action.errors import ExitCode
 from mrcr_action.pipeline import exit_code, run
@@ -15,8 +16,7 @@ from mrcr_action.report.files import prepare_folder, write_overview, write_resul
 from mrcr_action.report.progress import Progress, make_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.result import Result
@@ -54,21 +54,26 @@ def run_suite(
         OutputError: the folder cannot be written.
     """
     prepare_folder(folder)
+    for job in jobs:
+        if job.resolved.config.save_results:
+            # Said now, not once the server has worked for an hour.
+            prepare_folder(Path(job.resolved.config.save_results).parent)
     results: list[Result] = []
     names = _unique([job.resolved.name for job in jobs])
-    for job, name in zip(jobs, names, strict=True):
-        own = folder if len(jobs) == 1 else folder / name
-        prepare_folder(own)
-        shown = progress()
-        try:
-            result = _run_one(job, own, shown)
-        finally:
-            shown.close()
-        results.append(result)
-        files = write_result(result, own) + write_overview(results, folder)
-        print_result(result, files)
-        if exit_code(result) == ExitCode.CANCELLED:
-            break
+    with _Signals() as signals:
+        for job, name in zip(jobs, names, strict=True):
+            own = folder if len(jobs) == 1 else folder / name
+            prepare_folder(own)
+            shown = progress()
+            try:
+                result = _run_one(job, own, shown, signals)
+            finally:
+                shown.close()
+            results.append(result)
+            files = write_result(result, own) + write_overview(results, folder)
+            print_result(result, files)
+            if exit_code(result) == ExitCode.CANCELLED:
+                break
     return results
 
 
@@ -78,25 +83,63 @@ def worst_exit_code(results: Sequence[Result]) -> int:
     return next((code for code in SEVERITY if code in codes), ExitCode.CANNOT_JUDGE)
 
 
-def _run_one(job: Job, output: Path, progress: Progress) -> Result:
-    """Run a job on an event loop of its own; SIGINT and SIGTERM cancel it in good order."""
+class _Signals:
+    """SIGINT and SIGTERM cancel the job that runs; they never cut off the writing of reports.
+
+    A job that starts after a signal is cancelled at once. Once a signal has come, further ones
+    change nothing any more, up to the exit of the process, which then lies ahead: a runner that
+    grows impatient must not turn 130 into another exit code. Does nothing outside the main thread,
+    where no handler may be set.
+    """
+
+    def __init__(self) -> None:
+        self._received = False
+        self._cancel: Callable[[], object] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(ValueError):
+                self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_IGN if self._received else handler)
+
+    @contextlib.contextmanager
+    def cancelling(self, task: asyncio.Task[Any]) -> Iterator[None]:
+        """Cancel a task, while the block lasts, for every signal and for one that came before."""
+        loop = task.get_loop()
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        if self._received:
+            self._cancel()
+        try:
+            yield
+        finally:
+            self._cancel = None
+
+    def _receive(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
+        self._received = True
+        if self._cancel is not None:
+            self._cancel()
+
+
+def _run_one(job: Job, output: Path, progress: Progress, signals: _Signals) -> Result:
+    """Run a job on an event loop of its own; a signal cancels it in good order."""
 
     async def body() -> Result:
         task = asyncio.current_task()
         assert task is not None
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            # Only the main thread may, and other platforms than POSIX cannot.
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(number, task.cancel)
-        return await run(
-            job.resolved,
-            server=job.make_server(output),
-            output=output,
-            progress=progress,
-            notes=job.notes,
-            invocation=job.invocation,
-        )
+        with signals.cancelling(task):
+            return await run(
+                job.resolved,
+                server=job.make_server(output),
+                output=output,
+                progress=progress,
+                notes=job.notes,
+                invocation=job.invocation,
+            )
 
     return asyncio.run(body())
 

@@ -201,9 +201,9 @@ class Client:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address names this machine."""
+    """Whether an address names this machine; a server's "any address" does, to its clients."""
     host = urlsplit(url).hostname or ""
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    return host in {"localhost", "::1", "::", "0.0.0.0"} or host.startswith("127.")  # noqa: S104
 
 
 def as_json(messages: Sequence[Message]) -> list[dict[str, str]]:

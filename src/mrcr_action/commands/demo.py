@@ -9,8 +9,10 @@ from mrcr_action.bins import parse_bin
 from mrcr_action.config import RunConfig
 from mrcr_action.config.resolve import Resolved
 from mrcr_action.data.layout import write_synthetic
+from mrcr_action.errors import UsageError
 from mrcr_action.report.files import prepare_folder
 from mrcr_action.server.process import ProcessServer, free_port
+from mrcr_action.standin.faults import parse_fault
 from mrcr_action.suite import Job, run_suite, worst_exit_code
 
 if TYPE_CHECKING:
@@ -36,6 +38,13 @@ NOTE = (
 
 def demo_command(folder: Path, broken: str | None) -> int:
     """Run the demo; the exit code is the verdict's, as in a real run."""
+    fault = FAULTS.get(broken, broken) if broken else None
+    if fault:
+        try:
+            parse_fault(fault)
+        except ValueError as error:
+            what, _, known = str(error).partition("\n")
+            raise UsageError(f"--break {what.removeprefix('fault ')}", details=known) from error
     prepare_folder(folder)
     data = folder / "samples"
     write_synthetic(
@@ -54,7 +63,6 @@ def demo_command(folder: Path, broken: str | None) -> int:
         match_ratio_threshold={2: THRESHOLD, 4: THRESHOLD, 8: THRESHOLD},
         output_dir=str(folder),
     )
-    fault = FAULTS.get(broken, broken) if broken else None
     print(f"{NOTE}" + (f" Its fault: {fault}." if fault else ""))
     job = Job(
         resolved=Resolved(

@@ -29,7 +29,7 @@ def run_command(
     environ: Mapping[str, str],
 ) -> int:
     """Run all configurations; the exit code is the worst verdict's."""
-    api_key = api_key or api_key_of(environ)
+    api_key = checked_key(api_key) or api_key_of(environ)
     paths: list[Path | None] = [*expand(configs)] if configs else [None]
     runs = [resolve(path, environ, flags) for path in paths]
     folders = {run.config.output_dir for run in runs}
@@ -44,7 +44,20 @@ def run_command(
 
 def api_key_of(environ: Mapping[str, str]) -> str | None:
     """The server's key from the environment, if there is one."""
-    return next((environ[name] for name in API_KEY_VARIABLES if environ.get(name)), None)
+    keys = (checked_key(environ.get(name), name) for name in API_KEY_VARIABLES)
+    return next(filter(None, keys), None)
+
+
+def checked_key(given: str | None, origin: str = "--api-key") -> str | None:
+    """A key without the line end that a file leaves behind; the key itself is never shown.
+
+    Raises:
+        UsageError: no HTTP header can carry it.
+    """
+    key = given.strip() if given else None
+    if key and not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{origin}: a key holds printable ASCII characters only")
+    return key or None
 
 
 def job_of(resolved: Resolved, *, api_key: str | None, flags: Mapping[str, Any]) -> Job:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from mrcr_action.errors import ServerError
+from mrcr_action.publish import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,9 +42,9 @@ async def wait_healthy(
         if death.done():
             raise death.result()
         if not polling.done():
+            address = without_password(client.base_url)
             raise ServerError(
-                f"the server at {client.base_url} was not healthy within {limit:g} s",
-                hint=hint,
+                f"the server at {address} was not healthy within {limit:g} s", hint=hint
             )
         polling.result()
     finally:

@@ -24,12 +24,16 @@ _NAMED = re.compile(
     r"|is not a local folder and is not a valid model identifier"
     r"|[Cc]an't load the configuration of"
     r"|No such file or directory"
+    r"|^\s*Value error, \S"
 )
 """What vLLM says when it knows exactly what is wrong."""
 
 _EXCEPTION = re.compile(r"(?:^|\s)(?:[a-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt): \S")
 _CONSEQUENCE = re.compile(r"See root cause above|EngineCore failed to start|Engine core init")
 """Lines that only report that something else failed."""
+
+_HARMLESS = re.compile(r"^(?:\([^)]*\)\s*)?(?:DEBUG|INFO|WARNING)\b")
+"""Lines that the server itself does not call an error, such as a library that it can do without."""
 
 _PREFIX = re.compile(
     r"^(?:\([^)]*\)\s*)?(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+[\d\-/]+ [\d:.,]+\s*)?"
@@ -63,7 +67,7 @@ def explain(path: Path) -> Explanation:
 
 def root_cause(text: str) -> str:
     """The first line that names a cause: a known sentence of vLLM, else the first exception."""
-    lines = text.splitlines()
+    lines = [line for line in text.splitlines() if not _HARMLESS.search(line)]
     for pattern in (_NAMED, _EXCEPTION):
         for line in lines:
             if pattern.search(line) and not _CONSEQUENCE.search(line):

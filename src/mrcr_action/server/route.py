@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -68,7 +69,7 @@ def make_server(config: RunConfig, *, has_file: bool, output: Path, api_key: str
         port=port,
         log=output / "server.log",
         env={key: str(value) for key, value in config.env.items()},
-        api_key=own_key or api_key,
+        api_key=own_key or str(config.env.get("VLLM_API_KEY", "")) or api_key,
     )
 
 
@@ -103,15 +104,20 @@ def find_vllm(environ: Mapping[str, str]) -> str:
 
 
 def take_api_key(arguments: list[str]) -> tuple[list[str], str | None]:
-    """Remove ``--api-key KEY`` from arguments, where `ps` and reports would show it."""
+    """Remove ``--api-key KEY`` from arguments, where `ps` and reports would show it.
+
+    vLLM reads ``--api_key`` as the same flag, and takes several keys; the first one serves here.
+    """
     kept: list[str] = []
     key = None
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--api-key":
-            key = next(rest, None)
-        elif argument.startswith("--api-key="):
-            key = argument.partition("=")[2]
-        else:
+    rest = deque(arguments)
+    while rest:
+        argument = rest.popleft()
+        name, equals, value = argument.partition("=")
+        if name.replace("_", "-") != "--api-key":
             kept.append(argument)
+            continue
+        key = value if equals else rest.popleft() if rest else None
+        while rest and not rest[0].startswith("-"):
+            rest.popleft()
     return kept, key
