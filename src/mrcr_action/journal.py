@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from mrcr_action.errors import OutputError
-from mrcr_action.result import Record
+from mrcr_action.result import Record, encode_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,14 +30,15 @@ class Journal:
         """Write one line and have it on disk.
 
         Raises:
-            OutputError: the disk is full or gone.
+            OutputError: the disk is full or gone, or the journal is closed.
         """
         try:
             self._file.write(encode_record(record) + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise OutputError(f"{self.path}: cannot be written: {reason}") from error
 
     def __enter__(self) -> Self:
         return self
@@ -47,12 +49,14 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        # What counts is on disk; what could not be written is tried again here, in vain.
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 def encode_record(record: Record) -> bytes:
     """A record as one line of JSON."""
-    return msgspec.json.encode(record)
+    return encode_line(record)
 
 
 def read_journal(path: Path) -> list[Record]:

@@ -35,17 +35,25 @@ def publishable(config: RunConfig) -> RunConfig:
 
 
 def mask_arguments(arguments: Sequence[str]) -> list[str]:
-    """Arguments with the values of secret flags masked, ``--hf-token X`` and ``--hf-token=X``."""
+    """Arguments with the values of secret flags masked, ``--hf-token X`` and ``--hf-token=X``.
+
+    A flag may take several values (``--api-key A B``), so all up to the next flag are masked.
+    """
     shown: list[str] = []
-    hide_next = False
+    first = hide = False
     for argument in arguments:
-        name, equals, _ = argument.partition("=")
-        secret = name.startswith("-") and is_secret(name)
-        if hide_next:
+        name, equals, value = argument.partition("=")
+        flag = name.startswith("-") and not first
+        if hide and not flag:
             shown.append(MASK)
+            first = False
+            continue
+        secret = flag and is_secret(name)
+        if flag and equals:
+            shown.append(f"{name}={MASK if secret else without_password(value)}")
         else:
-            shown.append(f"{name}={MASK}" if secret and equals else argument)
-        hide_next = secret and not equals
+            shown.append(without_password(argument))
+        first = hide = secret and not equals
     return shown
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 import msgspec
@@ -202,7 +203,22 @@ class Result(Measured, frozen=True, kw_only=True):
 
 def encode_result(result: Result) -> bytes:
     """The document as indented JSON with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n"
+    return encode_document(result)
+
+
+def encode_document(content: Any) -> bytes:
+    """Anything as indented JSON with a final newline."""
+    return msgspec.json.format(encode_line(content), indent=2) + b"\n"
+
+
+def encode_line(content: Any) -> bytes:
+    """Anything as JSON on one line; half a surrogate pair, which UTF-8 cannot hold, becomes ?."""
+    try:
+        return msgspec.json.encode(content)
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(content, str_keys=True)
+        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
 def decode_result(data: bytes) -> Result:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import Resolved, flag_of, resolve
+from mrcr_action.config.values import SECRET_KEYS
 from mrcr_action.errors import UsageError
 from mrcr_action.publish import MASK, without_password
 from mrcr_action.server.route import API_KEY_VARIABLES, find_vllm, make_server, route_of
@@ -16,10 +17,6 @@ from mrcr_action.suite import Job, run_suite, worst_exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-
-SECRET_KEYS = ("env", "extra_body", "server_args")
-"""Keys whose text may hold a secret anywhere; the configuration in the result shows the rest."""
 
 
 def run_command(

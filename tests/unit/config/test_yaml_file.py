@@ -156,7 +156,6 @@ ANY_TEXT = st.text(max_size=60) | st.text("[]{}:,-?!&*|>'\"%@ \n\tab0.~", max_si
 @given(content=ANY_TEXT)
 @settings(
     max_examples=300,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_any_text_is_read_or_is_an_error_of_the_file(path: Path, content: str) -> None:

@@ -1,0 +1,40 @@
+import pytest
+
+from mrcr_action import errors
+from mrcr_action.errors import ExitCode, MrcrError
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("MrcrError", 3),
+        ("UsageError", 2),
+        ("ConfigError", 2),
+        ("CannotJudge", 3),
+        ("DataError", 3),
+        ("ServerError", 3),
+        ("OutputError", 3),
+    ],
+)
+def test_every_error_ends_in_the_exit_code_that_is_documented(name: str, code: int) -> None:
+    error = getattr(errors, name)("text", hint="do this", details="a\nb")
+    assert isinstance(error, MrcrError)
+    assert error.exit_code == code
+    assert (str(error), error.hint, error.details) == ("text", "do this", "a\nb")
+
+
+def test_no_error_ends_in_the_exit_code_of_a_verdict() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    raised = [kind for kind in kinds if issubclass(kind, MrcrError)]
+    assert len(raised) == 7
+    assert {kind.exit_code for kind in raised} == {ExitCode.USAGE, ExitCode.CANNOT_JUDGE}
+
+
+def test_exit_codes_are_those_of_the_readme() -> None:
+    assert {code.name: code.value for code in ExitCode} == {
+        "PASS": 0,
+        "FAIL": 1,
+        "USAGE": 2,
+        "CANNOT_JUDGE": 3,
+        "CANCELLED": 130,
+    }

@@ -1,0 +1,208 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mrcr_action.cli import main
+from mrcr_action.commands.schema import config_schema, schema_text
+from mrcr_action.config import RunConfig
+from mrcr_action.config.resolve import resolve
+from mrcr_action.config.values import TYPES
+from mrcr_action.errors import ConfigError
+from mrcr_action.result import Problem, Result, encode_result
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+VALIDATOR = jsonschema.Draft202012Validator(config_schema())
+
+
+def schema_accepts(document: Any) -> bool:
+    return VALIDATOR.is_valid(document)
+
+
+def reader_accepts(document: Any, folder: Path) -> bool:
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(document))  # JSON is YAML
+    try:
+        resolve(path, {}, {})
+    except ConfigError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("document", ["config", "result"])
+def test_the_command_prints_the_schema(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", document]) == 0
+    assert capsys.readouterr().out == schema_text(document)
+
+
+def test_the_published_schema_is_the_one_the_command_prints() -> None:
+    assert (CONFIGS / "mrcr.schema.json").read_text() == schema_text("config"), (
+        "run: mrcr schema config > configs/mrcr.schema.json"
+    )
+
+
+@pytest.mark.parametrize("document", ["config", "result"])
+def test_a_schema_is_a_valid_schema_of_its_dialect(document: str) -> None:
+    schema = json.loads(schema_text(document))
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_the_schema_describes_every_key() -> None:
+    properties = config_schema()["properties"]
+    assert list(properties) == list(TYPES)
+    assert all(p["description"] for p in properties.values())
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda p: p.name)
+def test_every_example_is_accepted_by_the_schema_and_the_reader(path: Path) -> None:
+    # In JSON, as a schema sees it, the keys of a mapping are text.
+    VALIDATOR.validate(json.loads(json.dumps(yaml.safe_load(path.read_text()))))
+    assert resolve(path, {}, {}).config.model_name
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"model_name": "m"},
+        {"model_name": None, "match_ratio_threshold": None, "extra_body": None},
+        {"match_ratio_threshold": 0.5},
+        {"match_ratio_threshold": {"2": 0.99, "4": 0.84, "8": 0.76}, "needles": [8, 4, 2]},
+        {"match_ratio_threshold": 0, "tolerance": 1},
+        {"server_args": ["--a", "b c"], "env": {"A": 1, "B": 0.5, "C": "x"}},
+        {"extra_body": {"a": [None, True, {"b": 1}]}},
+        {"base_url": "http://127.0.0.1:8000", "server": "external"},
+        {"trust_remote_code": True, "protocol": "openai"},
+    ],
+)
+def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -> None:
+    assert schema_accepts(document)
+    assert reader_accepts(document, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        None,
+        "model_name",
+        {"model": "m"},
+        {"model_name": 5},
+        {"model_name": True},
+        {"needles": [3]},
+        {"needles": [2, 2]},
+        {"needles": []},
+        {"needles": 2},
+        {"needles": None},
+        {"match_ratio_threshold": 1.5},
+        {"match_ratio_threshold": -0.5},
+        {"match_ratio_threshold": {}},
+        {"match_ratio_threshold": {"3": 0.5}},
+        {"match_ratio_threshold": {"02": 0.5}},
+        {"match_ratio_threshold": {"2": True}},
+        {"match_ratio_threshold": {"2": None}},
+        {"match_ratio_threshold": "0.5"},
+        {"num_samples": -1},
+        {"num_samples": 0},
+        {"num_samples": None},
+        {"num_samples": "40"},
+        {"num_samples": True},
+        {"num_samples": 1.5},
+        {"tolerance": 1.01},
+        {"port": 65_536},
+        {"env": {"A": True}},
+        {"env": {"A": None}},
+        {"env": ["A=1"]},
+        {"server_args": ["--a", 1]},
+        {"server_args": None},
+        {"startup_max_wait_seconds": 0},
+        {"trust_remote_code": "yes"},
+        {"protocol": "both"},
+        {"output_dir": ""},
+        {"extra_body": []},
+    ],
+)
+def test_both_refuse_a_bad_document(document: Any, tmp_path: Path) -> None:
+    assert not schema_accepts(document)
+    assert not reader_accepts(document, tmp_path)
+
+
+# What the two see differently, and why; everything else must agree.
+EXCEPTIONS: dict[str, dict[str, Any]] = {
+    "an address is checked by the reader alone": {"base_url": "host:8000"},
+    "quotations are closed for the reader alone": {"server_args": "--a 'b"},
+    "the reader alone looks at two keys together": {
+        "needles": [2],
+        "match_ratio_threshold": {"8": 0.5},
+    },
+    "the reader alone counts the samples": {
+        "num_samples": 1,
+        "match_ratio_threshold": {"8": 0.5},
+    },
+    "a schema takes 40.0 for a whole number": {"num_samples": 40.0},
+    "a schema takes 2.0 for a needle count": {"needles": [2.0]},
+    "half a surrogate pair is text to JSON": {"model_name": "\ud800"},
+}
+
+
+@pytest.mark.parametrize("document", EXCEPTIONS.values(), ids=EXCEPTIONS)
+def test_the_reader_is_stricter_where_a_schema_cannot_be(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    assert schema_accepts(document)
+    assert not reader_accepts(document, tmp_path)
+
+
+NUMBERS = (
+    st.integers(-3, 70_000)
+    # Whole numbers in float's clothing are one of the exceptions.
+    | st.floats(-2, 2, allow_nan=False).filter(lambda x: not x.is_integer())
+    | st.sampled_from([0, 1, 2, 4, 8, 65_535, 65_536])
+)
+TEXTS = st.sampled_from(["", "a", "2", "4", "8", "3", "vllm", "openai", "auto", "process"])
+SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    key=st.sampled_from(sorted(set(TYPES) - {"base_url"})),
+    value=ANYTHING | st.lists(st.sampled_from([2, 4, 8]), max_size=3),
+)
+@settings(
+    max_examples=500,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_both_agree_on_any_value_of_any_key(key: str, value: Any, tmp_path: Path) -> None:
+    document = {key: value}
+    assert schema_accepts(document) == reader_accepts(document, tmp_path), document
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"records": []},
+        {"config": RunConfig(protocol="openai", match_ratio_threshold={2: 0.95})},
+        {"config": RunConfig(match_ratio_threshold=0.5, env={"A": 1}, server_args=("--a",))},
+        {"problem": Problem(kind="ServerError", message="died"), "plan": None},
+        {"model": None, "max_prompt_tokens": None, "invocation": (), "config_path": None},
+    ],
+)
+def test_a_written_result_is_what_its_schema_says(
+    make_result: Callable[..., Result], changes: dict[str, Any]
+) -> None:
+    schema = json.loads(schema_text("result"))
+    document = json.loads(encode_result(make_result(**changes)))
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert not jsonschema.Draft202012Validator(schema).is_valid(document | {"verdict": None})
