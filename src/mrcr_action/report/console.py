@@ -33,7 +33,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     if result.problem is not None and result.problem.hint:
         say(one_line(result.problem.hint, 1_000))
     if files:
-        say("Reports: " + ", ".join(str(file) for file in files))
+        say("Reports: " + ", ".join(one_line(str(file), 1_000) for file in files))
 
 
 class _Printer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from mrcr_action.errors import OutputError
 from mrcr_action.report.junit import render_junit
 from mrcr_action.report.summary import render_summary
-from mrcr_action.result import Measured, Result, encode_result
+from mrcr_action.result import Measured, Result, encode_document, encode_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +42,8 @@ def write_result(result: Result, folder: Path) -> list[Path]:
     """
     paths = [write(folder / "result.json", encode_result(result))]
     if result.config.save_results:
-        import msgspec
-
         fields = {name: getattr(result, name) for name in Measured.__struct_fields__}
-        document = msgspec.json.format(msgspec.json.encode(fields), indent=2)
-        paths.append(write(Path(result.config.save_results), document + b"\n"))
+        paths.append(write(Path(result.config.save_results), encode_document(fields)))
     return paths
 
 
@@ -75,6 +73,7 @@ def write(path: Path, content: bytes) -> Path:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink()
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     return path

@@ -27,7 +27,10 @@ BODY_LIMIT = 8_000
 
 def render_junit(results: Sequence[Result]) -> bytes:
     """One ``testsuites`` document, a suite per result, in UTF-8."""
-    suites = [_suite(result) for result in results]
+    names = _unique([_clean(one_line(result.name)) for result in results])
+    # Some readers split a case's class at dots, so that the varying part must hold none.
+    classes = _unique([name.replace(".", "_") for name in names])
+    suites = [_suite(*of) for of in zip(results, names, classes, strict=True)]
     text = junit_xml.to_xml_report_string(suites, prettyprint=False)
     root = ET.fromstring(text)  # noqa: S314 - written a line above
     root.set("name", "mrcr")
@@ -41,12 +44,23 @@ def render_junit(results: Sequence[Result]) -> bytes:
     return document + b"\n"
 
 
-def _suite(result: Result) -> Any:
+def _unique(names: Sequence[str]) -> list[str]:
+    """Names of which those that occur twice have a number."""
+    found: list[str] = []
+    for name in names:
+        candidate, number = name, 2
+        while candidate in found:
+            candidate, number = f"{name}-{number}", number + 1
+        found.append(candidate)
+    return found
+
+
+def _suite(result: Result, name: str, label: str) -> Any:
     checks = {check.bucket: check for check in result.verdict.checks}
-    cases = [_run_case(result)]
-    cases += [_bucket_case(result, bucket, checks[bucket.name]) for bucket in result.buckets]
+    cases = [_run_case(result, label)]
+    cases += [_bucket_case(result, label, bucket, checks[bucket.name]) for bucket in result.buckets]
     return junit_xml.TestSuite(
-        _clean(f"mrcr {result.name}"),
+        f"mrcr {name}",
         test_cases=cases,
         timestamp=result.started.removesuffix("Z"),
         properties={name: _clean(value) for name, value in _properties(result).items() if value},
@@ -68,31 +82,31 @@ def _properties(result: Result) -> dict[str, str]:
     }
 
 
-def _case(result: Result, name: str, seconds: float) -> Any:
-    # Some readers split names at dots, so that the varying part must hold none.
+def _case(label: str, name: str, seconds: float) -> Any:
     return junit_xml.TestCase(
         name,
-        classname="mrcr." + _clean(result.name).replace(".", "_"),
+        classname=f"mrcr.{label}",
         # The library leaves the time out when it is 0, and some readers then show NaN.
         elapsed_sec=max(seconds, 0.0004),
     )
 
 
-def _run_case(result: Result) -> Any:
-    case = _case(result, "run", result.timeline.start_up + result.timeline.plan)
+def _run_case(result: Result, label: str) -> Any:
+    case = _case(label, "run", result.timeline.start_up + result.timeline.plan)
     case.stdout = _clean(tested(result))
     if result.problem is not None:
         problem = result.problem
         body = [problem.message, problem.hint, *lines(problem.details)]
         case.add_error_info(
-            message=_clean(problem.message),
+            # Without any text, the library would write the case as passed.
+            message=_clean(problem.message).strip() or problem.kind,
             output=_clean("\n".join(filter(None, body)), BODY_LIMIT),
             error_type=problem.kind,
         )
     return case
 
 
-def _bucket_case(result: Result, bucket: Bucket, check: Check) -> Any:
+def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> Any:
     records = [
         r for r in result.records if bucket.n_needles is None or r.n_needles == bucket.n_needles
     ]
@@ -114,7 +128,7 @@ def _bucket_case(result: Result, bucket: Bucket, check: Check) -> Any:
             *_reasons(result, bucket),
         ]
     )
-    case = _case(result, bucket_title(bucket), sum(r.seconds for r in records))
+    case = _case(label, bucket_title(bucket), sum(r.seconds for r in records))
     if check.state == "fail":
         case.add_failure_info(
             message=_clean(check.message), output=_clean(body, BODY_LIMIT), failure_type="threshold"

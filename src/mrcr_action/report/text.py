@@ -8,11 +8,12 @@ import unicodedata
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]#|~]")
 """Characters that mean something inside a line of GitHub's Markdown."""
 
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
-_ENTITIES |= {"://": "&#58;//", "www.": "www&#46;"}
-"""HTML, mentions, and addresses that GitHub would turn into links."""
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
+_ENTITIES |= {"@": "&#64;&#8203;", "://": "&#58;//", "www.": "www&#46;"}
+"""HTML, mathematics, and addresses that GitHub would turn into links. It looks for mentions and
+mail addresses when the entities are resolved already, so that only a break of no width helps."""
 
-_BLOCK_START = re.compile(r"^([-+=:]|\d+[.)])")
+_BLOCK_START = re.compile(r"^(?=[-+=:])|^(\d+)(?=[.)](?:\s|$))")
 """What starts a list, a rule or a heading at the head of a line."""
 
 _XML_10 = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
@@ -44,7 +45,7 @@ def markdown(text: str, limit: int = 300) -> str:
     for plain, entity in _ENTITIES.items():
         clean = clean.replace(plain, entity)
     clean = _MARKDOWN.sub(r"\\\g<0>", clean.replace("&#", "\0")).replace("\0", "&#")
-    return _BLOCK_START.sub(r"\\\1", clean)
+    return _BLOCK_START.sub(r"\1\\", clean)
 
 
 def code(text: str, limit: int = 300) -> str:

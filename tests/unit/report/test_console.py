@@ -1,0 +1,133 @@
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mrcr_action.config import RunConfig
+from mrcr_action.report.console import print_result
+from mrcr_action.result import Problem, Record, Result
+
+MakeResult = Callable[..., Result]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    return Terminal()
+
+
+def printed(result: Result, files: tuple[Path, ...] = ()) -> str:
+    stream = io.StringIO()
+    print_result(result, files, stream)
+    return stream.getvalue()
+
+
+def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
+    config = RunConfig(num_samples=3, match_ratio_threshold={8: 0.9})
+    assert printed(make_result(config=config), (Path("out/a.json"), Path("out/b.xml"))) == (
+        "model: model org/model, protocol vllm, prompts of 8,000 to 8,002 tokens, limit 30,464,"
+        " window 32,768\n"
+        "  bucket       verdict     ratio   threshold        openai  vllm    nonce   exact   graded"
+        "  lost\n"
+        "  all samples  · measured  0.8000  –                0.8000  0.8000  1.0000  0.0000  3/3"
+        "     0\n"
+        "  2 needles    · measured  0.9000  –                0.9000  0.9000  1.0000  0.0000  1/1"
+        "     0\n"
+        "  4 needles    · measured  0.8000  –                0.8000  0.8000  1.0000  0.0000  1/1"
+        "     0\n"
+        "  8 needles    ✗ FAIL      0.7000  0.9000 − 0.0500  0.7000  0.7000  1.0000  0.0000  1/1"
+        "     0\n"
+        "MRCR thresholds failed: match_ratio_n8: 0.7000 < 0.9000 - 0.0500\n"
+        "Reports: out/a.json, out/b.xml\n"
+    )
+
+
+def test_what_stopped_the_run_is_printed_with_log_and_hint(make_result: MakeResult) -> None:
+    problem = Problem(kind="ServerError", message="it died", hint="look there", details="a\nb")
+    result = make_result(records=[], problem=problem, notes=("a note",), model=None)
+    assert printed(result) == (
+        "model: model ?, protocol vllm, window 32,768\n"
+        "note: a note\n"
+        "a\n"
+        "b\n"
+        "MRCR is inconclusive: it died\n"
+        "look there\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "problem", "colour"),
+    [
+        (RunConfig(num_samples=3), None, 32),
+        (RunConfig(num_samples=3, match_ratio_threshold=0.99), None, 31),
+        (RunConfig(num_samples=3), Problem(kind="ServerError", message="died"), 33),
+    ],
+)
+def test_a_terminal_sees_the_verdict_in_colour(
+    make_result: MakeResult,
+    terminal: Terminal,
+    config: RunConfig,
+    problem: Problem | None,
+    colour: int,
+) -> None:
+    result = make_result(config=config, problem=problem)
+    print_result(result, [], terminal)
+    assert f"\x1b[1;{colour}m{result.verdict.summary}" in terminal.getvalue()
+    for words in ("bucket", "threshold", "all samples", "8 needles", "0.7000"):
+        assert words in terminal.getvalue()
+
+
+def test_no_foreign_control_character_reaches_a_log(
+    make_result: MakeResult, make_record: Callable[..., Record], hostile: str
+) -> None:
+    text = printed(
+        hostile_result(make_result, hostile), (Path(f"out/{hostile}".replace("\0", "")),)
+    )
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\x85\u2028\u2029\u202e\ud800-\udfff]", text)
+    assert not re.search(r"(?m)^\s*::|##\[", text)
+    text.encode()
+
+
+def test_no_foreign_control_character_reaches_a_terminal(
+    make_result: MakeResult, terminal: Terminal, hostile: str
+) -> None:
+    print_result(hostile_result(make_result, hostile), [], terminal)
+    # Only colours, which rich sets itself, and nothing that hostile text brought along.
+    text = re.sub("\x1b\\[(0|1|2|3|1;3[123])m", "", terminal.getvalue())
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\x85\u2028\u2029\u202e\ud800-\udfff]", text)
+    assert "\x1b[31mred" not in terminal.getvalue()
+
+
+def test_markup_of_the_terminal_library_is_literal(
+    make_result: MakeResult, terminal: Terminal
+) -> None:
+    print_result(
+        make_result(name="[bold red]x[/]", notes=("[link=file:///]y[/link]",)), [], terminal
+    )
+    assert "[bold red]x[/]" in terminal.getvalue()
+    assert "[link=file:///]y[/link]" in terminal.getvalue()
+
+
+def test_without_a_stream_standard_output_is_used(
+    make_result: MakeResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_result(make_result(), [])
+    assert capsys.readouterr().out == printed(make_result())
+
+
+def hostile_result(make_result: MakeResult, hostile: str) -> Result:
+    return make_result(
+        name=hostile,
+        model=hostile,
+        notes=(hostile,),
+        problem=Problem(kind="ServerError", message=hostile, hint=hostile, details=hostile),
+    )

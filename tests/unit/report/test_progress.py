@@ -1,0 +1,143 @@
+import io
+from collections.abc import Callable
+
+import pytest
+
+from mrcr_action.config import RunConfig
+from mrcr_action.plan import Plan
+from mrcr_action.report import progress
+from mrcr_action.report.progress import PlainProgress, RichProgress, make_progress, plan_line
+from mrcr_action.result import Record
+
+MakePlan = Callable[..., Plan]
+MakeRecord = Callable[..., Record]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def plan(make_plan: MakePlan, make_record: MakeRecord) -> Plan:
+    records = [make_record(i, n_needles=n) for i, n in enumerate([2, 2, 8])]
+    return make_plan(records, RunConfig(needles=(2, 8), num_samples=3))
+
+
+def test_a_plan_is_told_in_a_line(plan: Plan) -> None:
+    assert plan_line(plan) == (
+        "3 samples (2 with 2 needles, 1 with 8 needles), 8,000 to 8,002 prompt tokens"
+    )
+
+
+def test_lengths_of_another_count_are_named_so(
+    make_plan: MakePlan, make_record: MakeRecord
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=1)
+    plan = make_plan([make_record(0)], config, counted_by="o200k")
+    assert plan_line(plan).endswith("8,000 to 8,000 o200k tokens")
+
+
+def test_a_log_hears_of_every_stage_and_of_the_end(
+    clock: Clock, plan: Plan, make_record: MakeRecord
+) -> None:
+    stream = io.StringIO()
+    shown = PlainProgress(stream)
+    shown.stage("starting", "http://127.0.0.1:8000")
+    shown.stage("connecting", "http://h")
+    shown.stage("choosing", "org/model")
+    shown.chosen(1, 3)
+    shown.planned(plan)
+    shown.answered(make_record(0, 0.5))
+    shown.answered(make_record(1, None))
+    shown.answered(make_record(2, 1.0))
+    shown.stage("stopping", "")
+    shown.stage("done", "")
+    shown.close()
+    assert stream.getvalue().splitlines() == [
+        "Starting the server at http://127.0.0.1:8000",
+        "Connecting to http://h",
+        "Choosing samples for org/model",
+        "Asking 3 samples (2 with 2 needles, 1 with 8 needles), 8,000 to 8,002 prompt tokens",
+        "sample 2needle/2needle_0.parquet#101 failed: the connection broke",
+        "3/3 answered, mean ratio (openai) 0.750, 1 lost",
+        "Stopping the server",
+        "Done",
+    ]
+
+
+def test_a_log_is_not_flooded(clock: Clock, plan: Plan, make_record: MakeRecord) -> None:
+    stream = io.StringIO()
+    shown = PlainProgress(stream)
+    shown.stage("choosing", "m")
+    for i in range(25):
+        clock.now += 1
+        shown.chosen(i, 25)
+    shown.planned(plan)
+    clock.now += 9
+    shown.answered(make_record(0, 0.5))
+    clock.now += 1
+    shown.answered(make_record(1, 0.5))
+    assert stream.getvalue().splitlines()[1:] == [
+        "9/25 chosen",
+        "19/25 chosen",
+        f"Asking {plan_line(plan)}",
+        "2/3 answered, mean ratio (openai) 0.500",
+    ]
+
+
+def test_no_foreign_control_character_reaches_a_log(
+    plan: Plan, make_record: MakeRecord, hostile: str
+) -> None:
+    stream = io.StringIO()
+    shown = PlainProgress(stream)
+    shown.stage("choosing", hostile)
+    shown.planned(plan)
+    shown.answered(make_record(0, None, reason=hostile, shard=hostile))
+    text = stream.getvalue()
+    assert len(text.splitlines()) == 3
+    assert all(c == "\n" or c.isprintable() for c in text if c not in "\ufffe\uffff")
+    assert not [line for line in text.splitlines() if line.strip().startswith("::")]
+    assert "##[" not in text
+
+
+def test_a_terminal_sees_a_live_line_that_goes_away(
+    plan: Plan, make_record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = Terminal()
+    shown = make_progress(stream)
+    assert isinstance(shown, RichProgress)
+    try:
+        shown.stage("choosing", "[bold]\x1b[31mm[/bold]")
+        shown.chosen(1, 3)
+        shown.planned(plan)
+        shown.answered(make_record(0, 0.5))
+        shown.answered(make_record(1, None))
+    finally:
+        shown.close()
+    text = stream.getvalue()
+    assert f"Asking {plan_line(plan)}" in text
+    assert "\x1b[31mm" not in text
+
+
+def test_what_is_no_terminal_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(make_progress(io.StringIO()), PlainProgress)
+    make_progress().stage("done", "")
+    assert capsys.readouterr().err == "Done\n"

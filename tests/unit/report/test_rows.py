@@ -1,0 +1,77 @@
+from collections.abc import Callable
+
+import pytest
+
+from mrcr_action.config import RunConfig
+from mrcr_action.grade import Grade
+from mrcr_action.report import rows
+from mrcr_action.report.rows import HEADER, bucket_title, lost, number, rows_of
+from mrcr_action.result import Bucket, Record, Result, ServerInfo
+
+
+def test_there_is_a_row_for_every_bucket(
+    make_result: Callable[..., Result], make_record: Callable[..., Record]
+) -> None:
+    config = RunConfig(num_samples=4, match_ratio_threshold={2: 0.9, 4: 0.9}, protocol="openai")
+    records = [
+        make_record(0, 0.95),
+        make_record(1, 0.85),
+        make_record(2, 0.5, n_needles=4, outcome="truncated"),
+        make_record(3, None, n_needles=8),
+    ]
+    found = rows_of(make_result(config=config, records=records))
+    assert [len(row) for row in found] == [len(HEADER)] * 4
+    assert found[1] == (
+        *("2 needles", "✓ pass", "0.9000", "0.9000 − 0.0500"),
+        *("0.9000", "0.9000", "1.0000", "0.0000", "2/2", "0"),
+    )
+    assert found[2][:4] == ("4 needles", "✗ FAIL", "0.5000", "0.9000 − 0.0500")
+    assert found[2][8:] == ("1/1", "1 truncated")
+    assert found[3] == ("8 needles", "? unclear", *("–",) * 6, "0/1", "1 failed")
+    assert found[0][:4] == ("all samples", "? unclear", "0.7667", "–")
+
+
+def test_the_ratio_column_is_the_gated_protocols(
+    make_result: Callable[..., Result],
+    make_record: Callable[..., Record],
+    make_grade: Callable[..., Grade],
+) -> None:
+    grade = make_grade(exact=True, match_ratio_openai=1.0, match_ratio_vllm=0.95)
+    for protocol, expected in (("openai", "1.0000"), ("vllm", "0.9500")):
+        config = RunConfig(num_samples=1, needles=(2,), protocol=protocol)  # type: ignore[arg-type]
+        result = make_result(config=config, records=[make_record(0, grade=grade)])
+        assert [row[2] for row in rows_of(result)] == [expected, expected]
+        assert rows_of(result)[0][4:6] == ("1.0000", "0.9500")
+
+
+def test_an_ungated_bucket_is_marked_as_measured(make_result: Callable[..., Result]) -> None:
+    assert {row[1] for row in rows_of(make_result())} == {"· measured"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(None, "–"), (0.0, "0.0000"), (1.0, "1.0000"), (0.12345, "0.1235")]
+)
+def test_a_ratio_has_four_decimals_and_a_missing_one_is_no_zero(
+    value: float | None, expected: str
+) -> None:
+    assert number(value) == expected
+
+
+def test_what_was_lost_is_said_in_words(make_bucket: Callable[..., Bucket]) -> None:
+    assert lost(make_bucket()) == "0"
+    assert lost(make_bucket(failed=1, rejected=2, truncated=3)) == (
+        "1 failed, 2 refused, 3 truncated"
+    )
+
+
+def test_buckets_are_called_as_a_person_would(make_bucket: Callable[..., Bucket]) -> None:
+    assert bucket_title(make_bucket(None)) == "all samples"
+    assert bucket_title(make_bucket(8)) == "8 needles"
+
+
+def test_what_was_asked_is_said_in_a_line(make_result: Callable[..., Result]) -> None:
+    assert rows.tested(make_result()) == (
+        "protocol vllm, prompts of 8,000 to 8,002 tokens, limit 30,464, window 32,768"
+    )
+    server = ServerInfo(route="external", base_url="http://h")
+    assert rows.tested(make_result(records=[], server=server)) == "protocol vllm"
