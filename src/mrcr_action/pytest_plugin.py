@@ -116,8 +116,8 @@ class ConfigItem(pytest.Item):
         return _text(error) if isinstance(error, MrcrError) else super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """The test's name in reports: the configuration's."""
-        return self.config_path, None, self.name
+        """The heading of a failure; unlike the name alone, pytest leaves dots in it as they are."""
+        return self.config_path, None, f"mrcr {self.name}"
 
 
 class NotPassed(Exception):
