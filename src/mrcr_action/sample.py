@@ -97,7 +97,11 @@ class Sample:
 
 
 def parse_prompt(prompt: str) -> tuple[Message, ...]:
-    """The messages of a ``prompt`` column: a JSON list of ``{role, content}``."""
+    """The messages of a ``prompt`` column: a JSON list of ``{role, content}``.
+
+    Raises:
+        ValueError: it is something else, or holds text that is not Unicode.
+    """
     turns = json.loads(prompt)
     if not isinstance(turns, list) or not turns:
         raise ValueError("the prompt is not a list of messages")
@@ -108,7 +112,12 @@ def parse_prompt(prompt: str) -> tuple[Message, ...]:
             or not isinstance(turn.get("content"), str)
         ):
             raise ValueError("a message of the prompt lacks a known role or a text content")
-    return tuple(Message(cast("Role", turn["role"]), turn["content"]) for turn in turns)
+    messages = tuple(Message(cast("Role", turn["role"]), turn["content"]) for turn in turns)
+    # Only an escape can bring an unpaired surrogate, which no request could carry.
+    if "\\ud" in prompt.lower():
+        for message in messages:
+            message.content.encode("utf-8")
+    return messages
 
 
 def content_hash(prompt: str, answer: str) -> str:

@@ -138,3 +138,13 @@ def test_hash_tells_prompt_from_answer(prompt: str, answer: str, moved: str) -> 
 
 def test_hash_takes_lone_surrogates() -> None:
     assert len(content_hash("\ud800", "\udfff")) == 64
+
+
+def test_prompt_with_an_unpaired_surrogate_is_refused() -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        parse_prompt('[{"role": "user", "content": "half a pair: \\uD83D"}]')
+
+
+def test_prompt_with_an_escaped_pair_of_surrogates_is_read() -> None:
+    (message,) = parse_prompt('[{"role": "user", "content": "\\ud83d\\ude00"}]')
+    assert message.content == "\N{GRINNING FACE}"

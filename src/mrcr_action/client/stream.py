@@ -64,6 +64,8 @@ async def read_stream(source: EventSource, *, begin: float) -> Completion:
     usage = _Usage()
     done = False
     async for event in source.aiter_sse():
+        if not event.data:
+            continue  # a blank line behind a comment, in a stream whose events have ids
         if event.data == "[DONE]":
             done = True
             break

@@ -107,9 +107,7 @@ def _run_case(result: Result, label: str) -> Any:
 
 
 def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> Any:
-    records = [
-        r for r in result.records if bucket.n_needles is None or r.n_needles == bucket.n_needles
-    ]
+    records = [r for r in result.records if r.n_needles == bucket.n_needles]
     ratios = ", ".join(
         f"{name} {number(value)}"
         for name, value in (
@@ -128,7 +126,9 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> An
             *_reasons(result, bucket),
         ]
     )
-    case = _case(label, bucket_title(bucket), sum(r.seconds for r in records))
+    # A suite's time is the sum over its cases, so that the case about all samples adds nothing.
+    seconds = 0.0 if bucket.n_needles is None else sum(r.seconds for r in records)
+    case = _case(label, bucket_title(bucket), seconds)
     if check.state == "fail":
         case.add_failure_info(
             message=_clean(check.message), output=_clean(body, BODY_LIMIT), failure_type="threshold"

@@ -78,6 +78,8 @@ def address_of(config: RunConfig) -> str:
     if config.base_url is not None:
         return config.base_url
     host = config.host or "127.0.0.1"
+    if ":" in host.partition(":")[2] and not host.startswith("[") and "/" not in host:
+        host = f"[{host}]"  # IPv6 as `ip` prints it
     url = host if "://" in host else f"http://{host}"
     try:
         return url if urlsplit(url).port else f"{url.rstrip('/')}:{config.port or 8000}"
