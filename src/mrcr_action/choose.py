@@ -115,9 +115,7 @@ async def choose(
                 chars += 1
             else:
                 fitting.append(candidate)
-        async for candidate, sample, count in counter.in_order(fitting):
-            if taken == quota:
-                break
+        async for candidate, sample, count in counter.in_order(fitting if quota else []):
             if count > limit:
                 long += 1
                 continue
@@ -139,6 +137,8 @@ async def choose(
             )
             taken += 1
             progress(len(asks), config.num_samples)
+            if taken == quota:
+                break
         passed[n_needles] = Passed(too_many_chars=chars, too_many_tokens=long, invalid=invalid)
         if taken < quota:
             notes.append(

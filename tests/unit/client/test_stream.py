@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from mrcr_action.client import Broken, Client, Completion
+
+EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+def complete(body: bytes, **headers: str) -> Completion:
+    """What a server's answer of these bytes becomes."""
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=body, headers={**EVENTS, **headers})
+
+    async def ask() -> Completion:
+        async with Client("http://server", transport=httpx.MockTransport(answer)) as client:
+            return await client.chat({"model": "m"})
+
+    return asyncio.run(ask())
+
+
+def events(*chunks: Any, end: str = "\n", done: bool = True) -> bytes:
+    texts = [chunk if isinstance(chunk, str) else json.dumps(chunk) for chunk in chunks]
+    texts += ["[DONE]"] if done else []
+    return "".join(f"data: {text}{end}{end}" for text in texts).encode()
+
+
+def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
+
+
+HELLO = (delta(role="assistant", content=""), delta(content="Hel"), delta(content="lo"))
+STOP = delta("stop")
+USAGE = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}}
+
+
+def test_deltas_are_joined_and_the_usage_is_kept() -> None:
+    got = complete(events(*HELLO, STOP, USAGE))
+
+    assert (got.text, got.finish_reason) == ("Hello", "stop")
+    assert (got.prompt_tokens, got.completion_tokens) == (7, 2)
+    assert got.reasoning_chars == 0
+    assert got.seconds_to_first_token is not None
+    assert 0 <= got.seconds_to_first_token <= got.seconds
+
+
+def test_without_usage_the_counts_are_unknown() -> None:
+    got = complete(events(*HELLO, STOP))
+
+    assert (got.prompt_tokens, got.completion_tokens) == (None, None)
+
+
+def test_usage_in_every_chunk_counts_once_with_its_last_figures() -> None:
+    growing = [{**chunk, "usage": {"completion_tokens": n}} for n, chunk in enumerate(HELLO)]
+
+    assert complete(events(*growing, STOP)).completion_tokens == 2
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_every_line_end_of_the_standard_is_understood(end: str) -> None:
+    assert complete(events(*HELLO, STOP, USAGE, end=end)).text == "Hello"
+
+
+def test_comments_other_fields_and_a_missing_space_are_no_obstacle() -> None:
+    body = b": keep-alive\n\nid: 1\nevent: message\nretry: 5\n" + events(*HELLO)
+    body = body.removesuffix(b"data: [DONE]\n\n").replace(b"data: ", b"data:")
+
+    assert complete(body + b":\n\n" + events(STOP)).text == "Hello"
+
+
+def test_text_in_any_script_and_lines_within_it_survive() -> None:
+    text = "Zeile\r\nzwei \u2028 drei \x85 🌾 \u0000"
+
+    assert complete(events(delta(content=text), STOP)).text == text
+    raw = json.dumps(delta(content=text), ensure_ascii=False)
+    assert complete(events(raw, STOP)).text == text
+
+
+@pytest.mark.parametrize("key", ["reasoning", "reasoning_content"])
+def test_reasoning_is_counted_and_kept_out_of_the_text(key: str) -> None:
+    got = complete(events(delta(**{key: "hm " * 5}), delta(content="Yes"), STOP))
+
+    assert (got.text, got.reasoning_chars) == ("Yes", 15)
+
+
+def test_no_content_at_all_is_an_empty_answer_if_the_server_says_it_is_whole() -> None:
+    got = complete(events(delta(content=None), delta("length", reasoning="hm")))
+
+    assert (got.text, got.finish_reason, got.reasoning_chars) == ("", "length", 2)
+
+
+def test_a_finish_reason_may_come_with_the_last_delta() -> None:
+    assert complete(events(delta("stop", content="Hi"))).text == "Hi"
+
+
+def test_what_comes_after_done_is_not_read() -> None:
+    assert complete(events(*HELLO, STOP) + b"data: nonsense\n\n").text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "an empty answer"),
+        (b": keep-alive\n\n", "an empty answer"),
+        (events(*HELLO, done=False), "the stream ended without a finish reason"),
+        (events(*HELLO), "the stream ended without a finish reason"),
+        (events(), "the stream ended without a finish reason"),
+        (events(*HELLO, STOP, done=False), "the stream was cut off before its end"),
+        (events(*HELLO, STOP)[:-2], "the stream was cut off before its end"),
+        (events(delta("abort")), "the server gave up on the request (finish_reason abort)"),
+        (events(delta("error")), "the server gave up on the request (finish_reason error)"),
+    ],
+)
+def test_anything_short_of_a_whole_answer_is_lost(body: bytes, message: str) -> None:
+    with pytest.raises(Broken) as caught:
+        complete(body)
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ({"message": "out\nof memory", "code": 500}, "out of memory"),
+        ("Unauthorized", "Unauthorized"),
+        ({"code": 500}, "None"),
+        (["a"], "['a']"),
+    ],
+)
+def test_an_error_within_the_stream_is_told(error: Any, message: str) -> None:
+    with pytest.raises(Broken) as caught:
+        complete(events(*HELLO, {"error": error}))
+
+    assert str(caught.value) == f"the stream carried an error: {message}"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "nonsense",
+        "[]",
+        "3",
+        "null",
+        '{"choices": 3}',
+        '{"choices": [3]}',
+        '{"choices": [{"delta": []}]}',
+        '{"choices": [{"delta": {"content": 3}}]}',
+        '{"choices": [{"delta": {"content": ["a"]}}]}',
+        '{"choices": [{"delta": {}, "finish_reason": true}]}',
+        '{"usage": {"prompt_tokens": "7"}}',
+        '{"choices": [{"delta": {"content": "half',
+        r'{"choices": [{"delta": {"content": "half \ud83d"}}]}',
+        "[" * 5000,
+    ],
+)
+def test_an_event_of_another_shape_is_lost_and_quoted(event: str) -> None:
+    with pytest.raises(Broken, match="the stream carried something unreadable: ") as caught:
+        complete(events(*HELLO, event, STOP))
+
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"<html>Sign in</html>", "text/html"),
+        (b'{"choices": [{"message": {"content": "Hi"}}]}', "application/json"),
+        (b"", ""),
+    ],
+)
+def test_an_answer_that_is_no_event_stream_is_lost(body: bytes, kind: str) -> None:
+    with pytest.raises(Broken, match="not an event stream"):
+        complete(body, **{"content-type": kind})

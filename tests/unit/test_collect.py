@@ -1,0 +1,454 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from mrcr_action import collect
+from mrcr_action.client import ApiError, Broken, Completion, Denied, Rejected, Unavailable
+from mrcr_action.collect import ATTEMPTS, Collector, request_body
+from mrcr_action.config import RunConfig
+from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, UsageError
+from mrcr_action.grade import grade
+from mrcr_action.journal import Journal, read_journal
+from mrcr_action.plan import Ask, Plan
+from mrcr_action.sample import Message, Sample, SampleId
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from mrcr_action.client import Client
+    from mrcr_action.data.shards import Shards
+    from mrcr_action.result import Record
+
+NONCE = "0123456789"
+_sleep = asyncio.sleep
+SHARD = "2needle/2needle_0.parquet"
+
+
+def sample(row: int) -> Sample:
+    return Sample(
+        id=SampleId(SHARD, row, "0"),
+        messages=(Message("user", str(row)),),
+        answer=f"{NONCE}answer {row}",
+        nonce=NONCE,
+        n_needles=2,
+        desired_msg_index=0,
+        n_chars=1,
+    )
+
+
+def completion(text: str, finish: str = "stop") -> Completion:
+    return Completion(
+        text=text,
+        finish_reason=finish,
+        reasoning_chars=3,
+        prompt_tokens=None,
+        completion_tokens=4,
+        seconds_to_first_token=0.1,
+        seconds=0.2,
+    )
+
+
+class FakeShards:
+    def load(self, shard: str, row: int) -> Sample:
+        if row >= 1000:
+            raise DataError(f"{shard}, row {row}: gone")
+        return sample(row)
+
+
+class FakeClient:
+    """Answers by a script: for each row, what happens at each attempt; then rightly."""
+
+    def __init__(self, script: dict[int, list[Exception | Completion]] | None = None) -> None:
+        self.script = script or {}
+        self.asked: list[int] = []
+        self.running = self.most = 0
+        self.seconds = 0.0
+        self.hang = asyncio.Event()
+        self.hanging: set[int] = set()
+
+    async def chat(self, body: dict[str, Any]) -> Completion:
+        row = int(body["messages"][0]["content"])
+        self.asked.append(row)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await _sleep(self.seconds)
+            if row in self.hanging:
+                await self.hang.wait()
+            step = self.script.get(row, []).pop(0) if self.script.get(row) else None
+            if isinstance(step, Exception):
+                raise step
+            return step or completion(sample(row).answer)
+        finally:
+            self.running -= 1
+
+
+async def never() -> ServerError:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+def plan_of(*rows: int) -> Plan:
+    asks = tuple(
+        Ask(
+            index=index,
+            shard=SHARD,
+            row=row,
+            sha256="0",
+            n_needles=2,
+            prompt_tokens=100 + row,
+            o200k_tokens=50,
+        )
+        for index, row in enumerate(rows)
+    )
+    return Plan(
+        asks=asks, max_prompt_tokens=9999, quotas={2: len(asks)}, passed={}, counted_by="server"
+    )
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal(tmp_path / "samples.jsonl") as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Pauses between attempts, which the tests do not sit through."""
+    taken: list[float] = []
+
+    async def record(seconds: float) -> None:
+        if seconds:
+            taken.append(seconds)
+        await _sleep(0)
+
+    monkeypatch.setattr("mrcr_action.collect.asyncio.sleep", record)
+    monkeypatch.setattr("mrcr_action.collect.random.uniform", lambda low, high: low)
+    return taken
+
+
+def collected(
+    journal: Journal,
+    rows: range | list[int],
+    make_client: Callable[[], FakeClient] = FakeClient,
+    *,
+    died: Callable[[], Awaitable[ServerError]] = never,
+    progress: Callable[[Record], None] = lambda record: None,
+    **keys: Any,
+) -> tuple[dict[int, Record], MrcrError | None, FakeClient]:
+    async def body() -> tuple[dict[int, Record], MrcrError | None, FakeClient]:
+        client = make_client()
+        collector = Collector(
+            config=RunConfig(**keys),
+            client=cast("Client", client),
+            model="m",
+            shards=cast("Shards", FakeShards()),
+            journal=journal,
+            died=died,
+            progress=progress,
+        )
+        problem = await asyncio.wait_for(collector.collect(plan_of(*rows)), 20)
+        return collector.done, problem, client
+
+    return asyncio.run(body())
+
+
+def scripted(**script: list[Exception | Completion]) -> Callable[[], FakeClient]:
+    return lambda: FakeClient({int(row[1:]): list(steps) for row, steps in script.items()})
+
+
+def test_every_ask_ends_in_a_record_that_is_on_disk_before_it_counts(journal: Journal) -> None:
+    told: list[tuple[int, int]] = []
+
+    def progress(record: Record) -> None:
+        told.append((record.ask, len(read_journal(journal.path))))
+
+    done, problem, _ = collected(journal, range(5), progress=progress)
+
+    assert problem is None
+    assert sorted(done) == [0, 1, 2, 3, 4]
+    assert [lines for _, lines in told] == [1, 2, 3, 4, 5]
+    assert sorted(ask for ask, _ in told) == [0, 1, 2, 3, 4]
+    assert {record.outcome for record in done.values()} == {"scored"}
+    assert all(record.grade is not None and record.grade.exact for record in done.values())
+
+
+def test_texts_are_kept_in_the_journal_only(journal: Journal) -> None:
+    done, _, _ = collected(journal, [7])
+
+    (line,) = read_journal(journal.path)
+    assert (line.answer, line.response, line.nonce) == (f"{NONCE}answer 7",) * 2 + (NONCE,)
+    assert (done[0].answer, done[0].response, done[0].nonce) == (None, None, None)
+    assert (done[0].prompt_tokens, done[0].completion_tokens) == (107, 4)
+    assert (done[0].reasoning_chars, done[0].seconds) == (3, 0.2)
+
+
+def test_an_answer_that_was_cut_is_graded_and_called_truncated(journal: Journal) -> None:
+    done, _, _ = collected(journal, [1], scripted(r1=[completion(f"{NONCE}ans", finish="length")]))
+
+    assert (done[0].outcome, done[0].finish_reason) == ("truncated", "length")
+    assert done[0].grade is not None
+    assert 0 < done[0].grade.match_ratio_openai < 1
+
+
+def test_a_busy_server_is_asked_again_with_growing_pauses(
+    journal: Journal, pauses: list[float]
+) -> None:
+    busy: list[Exception | Completion] = [Unavailable("HTTP 503: full") for _ in range(3)]
+
+    done, problem, client = collected(journal, [1], scripted(r1=busy))
+
+    assert problem is None
+    assert pauses == [0.5, 1.0, 2.0]
+    assert client.asked == [1] * 4
+    assert (done[0].outcome, done[0].attempts) == ("scored", 4)
+
+
+def test_a_server_that_stays_busy_is_given_up(journal: Journal, pauses: list[float]) -> None:
+    busy: list[Exception | Completion] = [Unavailable("HTTP 503: full") for _ in range(9)]
+
+    done, problem, client = collected(journal, [1, 2], scripted(r1=busy))
+
+    assert problem is None
+    assert client.asked.count(1) == ATTEMPTS == len(pauses) + 1
+    assert (done[0].outcome, done[0].reason, done[0].attempts) == ("failed", "HTTP 503: full", 4)
+    assert done[1].outcome == "scored"
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "expected"), [(0, [0.5]), (7, [7]), (30, [30]), (31, []), (86400, [])]
+)
+def test_retry_after_is_obeyed_unless_it_is_too_long(
+    journal: Journal, pauses: list[float], retry_after: int, expected: list[float]
+) -> None:
+    busy = Unavailable("HTTP 429: slow down", status=429, retry_after=retry_after)
+
+    done, _, _ = collected(journal, [1], scripted(r1=[busy]))
+
+    assert pauses == expected
+    assert done[0].outcome == ("scored" if expected else "failed")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [(Broken("cut"), "failed"), (Rejected("HTTP 400: too long"), "rejected")],
+)
+def test_what_a_second_attempt_would_not_help_is_asked_once(
+    journal: Journal, error: ApiError, outcome: str
+) -> None:
+    done, problem, client = collected(journal, [1, 2], scripted(r1=[error]))
+
+    assert problem is None
+    assert client.asked.count(1) == 1
+    assert (done[0].outcome, done[0].reason, done[0].grade) == (outcome, str(error), None)
+    assert done[1].outcome == "scored"
+
+
+def test_a_refused_key_stops_the_run_and_leaves_no_ask_without_a_record(
+    journal: Journal,
+) -> None:
+    done, problem, client = collected(
+        journal, range(20), scripted(r3=[Denied("HTTP 401: Unauthorized")]), concurrency=2
+    )
+
+    assert isinstance(problem, UsageError)
+    assert "MRCR_API_KEY" in problem.hint
+    assert len(client.asked) < 10
+    assert sorted(done) == list(range(20))
+    assert len(read_journal(journal.path)) == 20
+    assert done[19].outcome == "failed"
+    assert done[19].reason == (
+        "not asked to the end: the server refuses every request: HTTP 401: Unauthorized"
+    )
+
+
+def test_a_row_that_cannot_be_read_stops_the_run(journal: Journal) -> None:
+    done, problem, _ = collected(journal, [1, 1000, 2], concurrency=1)
+
+    assert isinstance(problem, DataError)
+    assert [done[index].outcome for index in (1, 2)] == ["failed", "failed"]
+    assert done[2].reason == f"not asked to the end: {SHARD}, row 1000: gone"
+
+
+def test_a_dead_server_fails_what_is_left_without_waiting_for_it(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "DEATH_GRACE", 0.05)
+    finished = asyncio.Event()
+
+    def progress(record: Record) -> None:
+        if len(read_journal(journal.path)) == 2:
+            finished.set()
+
+    async def died() -> ServerError:
+        await finished.wait()
+        return ServerError("the server ended by itself with exit code 0")
+
+    def client() -> FakeClient:
+        made = FakeClient()
+        made.hanging = set(range(2, 20))
+        return made
+
+    done, problem, asked = collected(
+        journal, range(20), client, died=died, progress=progress, concurrency=3
+    )
+
+    assert isinstance(problem, ServerError)
+    assert [done[index].outcome for index in range(20)] == ["scored"] * 2 + ["failed"] * 18
+    assert done[2].reason == ("not asked to the end: the server ended by itself with exit code 0")
+    assert len(asked.asked) <= 5
+
+
+def test_open_streams_of_a_dead_server_may_say_why_they_broke(journal: Journal) -> None:
+    async def died() -> ServerError:
+        return ServerError("dead")
+
+    done, problem, _ = collected(
+        journal, [1, 2], scripted(r1=[Broken("reset")], r2=[Broken("reset")]), died=died
+    )
+
+    assert isinstance(problem, ServerError)
+    assert [done[index].reason for index in range(2)] == ["reset", "reset"]
+
+
+def test_a_server_that_dies_after_the_last_answer_is_no_problem(journal: Journal) -> None:
+    async def died() -> ServerError:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    _, problem, _ = collected(journal, [1], died=died)
+
+    assert problem is None
+
+
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (3, 3), (8, 6)])
+def test_no_more_requests_are_in_flight_than_configured(
+    journal: Journal, concurrency: int, most: int
+) -> None:
+    def slow() -> FakeClient:
+        made = FakeClient()
+        made.seconds = 0.1
+        return made
+
+    _, _, client = collected(journal, range(6), slow, concurrency=concurrency)
+
+    assert client.most == most
+    assert sorted(client.asked) == list(range(6))
+
+
+def test_the_loop_goes_on_while_an_answer_is_graded(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grading, asked_on = threading.Event(), threading.Event()
+    threads = set()
+
+    def slow(response: str, answer: str, nonce: str) -> Any:
+        threads.add(threading.current_thread())
+        grading.set()
+        assert asked_on.wait(10), "the next request was not sent meanwhile"
+        return grade(response, answer, nonce)
+
+    class Watching(FakeClient):
+        async def chat(self, body: dict[str, Any]) -> Completion:
+            if grading.is_set():
+                asked_on.set()
+            return await super().chat(body)
+
+    monkeypatch.setattr(collect, "grade", slow)
+
+    def client() -> FakeClient:
+        return Watching()
+
+    done, _, _ = collected(journal, range(8), client, concurrency=1)
+
+    assert len(done) == 8
+    assert threading.main_thread() not in threads
+    assert len(threads) == 1
+
+
+def test_a_full_disk_stops_the_run_and_is_not_written_to_again(journal: Journal) -> None:
+    written = 0
+
+    class Full:
+        path = journal.path
+
+        def append(self, record: Record) -> None:
+            nonlocal written
+            written += 1
+            if written > 2:
+                raise OutputError("samples.jsonl: cannot be written: No space left on device")
+
+    done, problem, _ = collected(cast("Journal", Full()), range(10), concurrency=1)
+
+    assert isinstance(problem, OutputError)
+    assert 3 <= written < 10
+    assert sorted(done) == list(range(10))
+    assert sum(record.outcome == "scored" for record in done.values()) == 2
+
+
+def test_a_fault_of_this_program_is_raised_and_not_taken_for_the_servers(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(collect, "grade", broken)
+
+    with pytest.raises(ZeroDivisionError):
+        collected(journal, [1])
+
+
+def test_a_cancelled_run_keeps_what_is_done(journal: Journal) -> None:
+    async def body() -> dict[int, Record]:
+        client = FakeClient()
+        client.hanging = {2, 3}
+        collector = Collector(
+            config=RunConfig(),
+            client=cast("Client", client),
+            model="m",
+            shards=cast("Shards", FakeShards()),
+            journal=journal,
+            died=never,
+            progress=lambda record: None,
+        )
+        collecting = asyncio.create_task(collector.collect(plan_of(0, 1, 2, 3)))
+        async with asyncio.timeout(10):
+            while len(collector.done) < 2:
+                await _sleep(0)
+        collecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await collecting
+        assert client.running == 0
+        return collector.done
+
+    assert sorted(asyncio.run(body())) == [0, 1]
+
+
+def test_a_request_sends_neutral_sampling_and_lets_extra_body_override_all_but_the_seed() -> None:
+    config = RunConfig(
+        seed=3,
+        max_tokens=9,
+        extra_body={"temperature": 0.7, "top_k": None, "seed": 8, "stop": ["x"]},
+    )
+
+    assert request_body(config, "m", sample(1)) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "1"}],
+        "max_tokens": 9,
+        "temperature": 0.7,
+        "top_p": 1.0,
+        "min_p": 0.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+        "repetition_penalty": 1.0,
+        "stop": ["x"],
+        "seed": 3,
+    }
+    plain = request_body(RunConfig(), "m", sample(1))
+    assert plain["chat_template_kwargs"] == {"enable_thinking": False}
+    assert (plain["temperature"], plain["top_k"]) == (0.0, -1)
