@@ -25,6 +25,7 @@ from mrcr_action.result import (
     Result,
 )
 from mrcr_action.server.external import ANSWER_SECONDS
+from mrcr_action.server.watch import death_soon, watched
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -112,21 +113,12 @@ async def _find(
         ) as client:
             begin = time.perf_counter()
             try:
-                found.model = await find_model(client, config.model_name, ours=bool(server.command))
-                found.version = await client.version()
-                progress.stage("choosing", found.model.id)
-                found.plan = await choose(
-                    candidates,
-                    client=client,
-                    model=found.model.id,
-                    limit=prompt_limit(config, found.model),
-                    progress=progress.chosen,
-                )
+                await watched(_plan(found, candidates, client, server, progress), server)
             except ApiError as error:
                 raise ServerError(f"{without_password(client.base_url)}: {error}") from error
             found.planning = time.perf_counter() - begin
-            found.notes.extend(found.plan.notes)
-            progress.planned(found.plan)
+            assert found.plan is not None
+            assert found.model is not None
             begin = time.perf_counter()
             collector = Collector(
                 config=config,
@@ -142,9 +134,33 @@ async def _find(
             finally:
                 found.asking = time.perf_counter() - begin
                 found.records = [collector.done[index] for index in sorted(collector.done)]
+            if stopped_by is None and any(r.outcome == "failed" for r in found.records):
+                stopped_by = await death_soon(server)
             if stopped_by is not None:
                 raise stopped_by
         progress.stage("stopping" if server.command else "done", address)
+
+
+async def _plan(
+    found: Findings,
+    candidates: Candidates,
+    client: Client,
+    server: Server,
+    progress: Progress,
+) -> None:
+    config = candidates.config
+    found.model = await find_model(client, config.model_name, ours=bool(server.command))
+    found.version = await client.version()
+    progress.stage("choosing", found.model.id)
+    found.plan = await choose(
+        candidates,
+        client=client,
+        model=found.model.id,
+        limit=prompt_limit(config, found.model),
+        progress=progress.chosen,
+    )
+    found.notes.extend(found.plan.notes)
+    progress.planned(found.plan)
 
 
 async def find_model(client: Client, wanted: str | None, *, ours: bool) -> ModelEntry:

@@ -77,8 +77,10 @@ class Shards:
         import datasets
 
         if self.folder is not None:
-            # Nothing is fetched, so that its bars would only flicker by.
+            # Nothing is fetched, so that its bars would only flicker by; and the library would
+            # report every load to its makers, and wait for that where there is no network.
             datasets.disable_progress_bars()
+            datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
         try:
             rows = datasets.load_dataset(name, data_files=files, revision=revision, split="train")
         except Exception as error:  # the library raises a wide family of errors
