@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ ROWS = 75
 
 def row(n_needles: int, part: int, number: int) -> dict[str, Any]:
     return {
-        "prompt": "[]",
+        "prompt": '[{"role": "user", "content": ""}]',
         "answer": f"{n_needles}/{part}/{number}",
         "random_string_to_prepend": "0123456789",
         "n_needles": n_needles,
@@ -52,6 +53,7 @@ def _on_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import datasets
 
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "SLEEP_TIME_ON_THREADS_SHUTDOWN", 0)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
@@ -73,6 +75,26 @@ def test_the_vllm_protocol_sees_rows_in_the_order_of_vllms_streaming_shuffle(
     assert [candidate.row for candidate in found] == expected
     assert expected != sorted(expected)
     assert {candidate.shard for candidate in found} == {shard_path(n_needles, 0)}
+
+
+def test_a_folder_of_samples_is_read_without_a_word_to_the_network(
+    shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    asked: list[Any] = []
+
+    def look_up(*address: Any, **_: Any) -> Any:
+        asked.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_UPDATE_DOWNLOAD_COUNTS", True)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    Shards(str(shards), "main").load(shard_path(2, 0), 3)
+
+    assert asked == []
 
 
 def test_the_openai_protocol_draws_on_both_shards_by_seed(shards: Path) -> None:
