@@ -71,8 +71,8 @@ def test_sliding_window_fails_long_rows_only_while_health_stays_green(
     short, long = run.records(short=True), run.records(short=False)
     assert [r.grade is not None and r.grade.exact for r in short] == [True] * 6
     assert [r.grade is not None and r.grade.exact for r in long] == [False] * 6
-    assert run.result.verdict.summary.startswith("MRCR thresholds failed: match_ratio: ")
-    assert JUnitXml.fromfile(str(run.output / "junit.xml")).failures == 1
+    assert run.result.verdict.summary.startswith("MRCR thresholds failed: match_ratio_n2: ")
+    assert JUnitXml.fromfile(str(run.output / "junit.xml")).failures == 3
 
 
 def test_file_in_the_format_of_vllm_runs_unchanged(start: Callable[..., Running]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import Resolved, flag_of, resolve
 from mrcr_action.config.values import SECRET_KEYS
 from mrcr_action.errors import UsageError
-from mrcr_action.publish import MASK, without_password
+from mrcr_action.publish import MASK, mask_arguments, without_password
 from mrcr_action.server.route import API_KEY_VARIABLES, find_vllm, make_server, route_of
 from mrcr_action.suite import Job, run_suite, worst_exit_code
 
@@ -80,6 +81,8 @@ def _invocation(resolved: Resolved, flags: Mapping[str, Any]) -> tuple[str, ...]
             words.append(flag_of(key) if value else "--no-" + flag_of(key)[2:])
         elif isinstance(value, list):
             words += [flag_of(key), *value]
+        elif key == "server_args":
+            words.append(f"--server-args={shlex.join(mask_arguments(shlex.split(value)))}")
         elif key in SECRET_KEYS:
             words.append(f"{flag_of(key)}={MASK}")
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
-from mrcr_action.report.rows import HEADER, rows_of, tested
+from mrcr_action.report.rows import table_of, tested
 from mrcr_action.report.text import lines, one_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     say = _Printer(stream)
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
     if result.records:
-        say.table(rows_of(result))
+        say.table(table_of(result))
     for note in result.notes:
         say(f"note: {one_line(note, 1_000)}")
     if result.problem is not None:
@@ -53,17 +53,22 @@ class _Printer:
             print(text, file=self._stream, flush=True)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print a header and rows."""
         if self._terminal:
+            from rich.box import SIMPLE_HEAD
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text
 
-            table = Table(*HEADER)
-            for row in rows:
+            # Frameless and unbroken, to fit 80 columns.
+            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+            for title in rows[0]:
+                table.add_column(title, no_wrap=title != "lost")
+            for row in rows[1:]:
                 table.add_row(*(Text(cell) for cell in row))
             Console(file=self._stream).print(table)
             return
-        widths = [max(len(row[i]) for row in [HEADER, *rows]) for i in range(len(HEADER))]
-        for row in [HEADER, *rows]:
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             self("  " + "  ".join(cells).rstrip())

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from mrcr_action.gate import threshold_of
 
 if TYPE_CHECKING:
+    from mrcr_action.config.keys import Protocol
     from mrcr_action.result import Bucket, Result
 
-HEADER: tuple[str, ...] = (
-    *("bucket", "verdict", "ratio", "threshold"),
-    *("openai", "vllm", "nonce", "exact", "graded", "lost"),
-)
-"""Column titles; ``ratio`` is the gated protocol's."""
+COLUMNS = ("bucket", "verdict", "ratio", "needed", "nonce", "exact")
+"""``ratio`` is the gated protocol's mean, ``needed`` threshold less tolerance, ``nonce`` and
+``exact`` the shares of answers that start with the nonce and that equal the wanted one."""
 
 MARKS = {"pass": "✓ pass", "fail": "✗ FAIL", "inconclusive": "? unclear"}
 MARKS |= {"measured": "· measured"}
@@ -25,28 +24,31 @@ def bucket_title(bucket: Bucket) -> str:
     return "all samples" if bucket.n_needles is None else f"{bucket.n_needles} needles"
 
 
-def rows_of(result: Result) -> list[tuple[str, ...]]:
-    """One row a bucket, in the columns of `HEADER`; every cell is made here, none is foreign."""
+def table_of(result: Result) -> list[tuple[str, ...]]:
+    """A header, then one row a bucket; every cell is made here, none is foreign.
+
+    The other protocol's ratio has a column under its name, since every answer has both.
+    """
+    config = result.config
+    other: Protocol = "vllm" if config.protocol == "openai" else "openai"
     states = {check.bucket: check.state for check in result.verdict.checks}
-    rows: list[tuple[str, ...]] = []
+    table: list[tuple[str, ...]] = [(*COLUMNS, other, "graded", "lost")]
     for bucket in result.buckets:
-        threshold = threshold_of(bucket, result.config)
-        limit = "–" if threshold is None else f"{threshold:.4f} − {result.config.tolerance:.4f}"
-        rows.append(
+        threshold = threshold_of(bucket, config)
+        table.append(
             (
                 bucket_title(bucket),
                 MARKS[states[bucket.name]],
-                number(bucket.match_ratio(result.config.protocol)),
-                limit,
-                number(bucket.match_ratio_openai),
-                number(bucket.match_ratio_vllm),
+                number(bucket.match_ratio(config.protocol)),
+                number(None if threshold is None else threshold - config.tolerance),
                 number(bucket.prefix_hit_rate),
                 number(bucket.exact_rate),
+                number(bucket.match_ratio(other)),
                 f"{bucket.graded}/{bucket.wanted}",
                 lost(bucket),
             )
         )
-    return rows
+    return table
 
 
 def number(value: float | None) -> str:

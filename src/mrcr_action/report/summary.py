@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from mrcr_action.report.rows import HEADER, rows_of, tested
+from mrcr_action.report.rows import table_of, tested
 from mrcr_action.report.text import code, lines, markdown
 
 if TYPE_CHECKING:
@@ -59,9 +59,8 @@ def _problem(result: Result) -> str:
 
 
 def _table(result: Result) -> str:
-    head = "| " + " | ".join(HEADER) + " |"
-    rule = "| --- | --- |" + " ---: |" * (len(HEADER) - 2)
-    body = ["| " + " | ".join(row) + " |" for row in rows_of(result)]
+    head, *body = ("| " + " | ".join(row) + " |" for row in table_of(result))
+    rule = "| --- | --- |" + " ---: |" * (head.count("|") - 3)
     return "\n".join([head, rule, *body])
 
 

@@ -36,16 +36,11 @@ def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
     assert printed(make_result(config=config), (Path("out/a.json"), Path("out/b.xml"))) == (
         "model: model org/model, protocol vllm, prompts of 8,000 to 8,002 tokens, limit 30,464,"
         " window 32,768\n"
-        "  bucket       verdict     ratio   threshold        openai  vllm    nonce   exact   graded"
-        "  lost\n"
-        "  all samples  · measured  0.8000  –                0.8000  0.8000  1.0000  0.0000  3/3"
-        "     0\n"
-        "  2 needles    · measured  0.9000  –                0.9000  0.9000  1.0000  0.0000  1/1"
-        "     0\n"
-        "  4 needles    · measured  0.8000  –                0.8000  0.8000  1.0000  0.0000  1/1"
-        "     0\n"
-        "  8 needles    ✗ FAIL      0.7000  0.9000 − 0.0500  0.7000  0.7000  1.0000  0.0000  1/1"
-        "     0\n"
+        "  bucket       verdict     ratio   needed  nonce   exact   openai  graded  lost\n"
+        "  all samples  · measured  0.8000  –       1.0000  0.0000  0.8000  3/3     0\n"
+        "  2 needles    · measured  0.9000  –       1.0000  0.0000  0.9000  1/1     0\n"
+        "  4 needles    · measured  0.8000  –       1.0000  0.0000  0.8000  1/1     0\n"
+        "  8 needles    ✗ FAIL      0.7000  0.8500  1.0000  0.0000  0.7000  1/1     0\n"
         "MRCR thresholds failed: match_ratio_n8: 0.7000 < 0.9000 - 0.0500\n"
         "Reports: out/a.json, out/b.xml\n"
     )
@@ -82,7 +77,7 @@ def test_a_terminal_sees_the_verdict_in_colour(
     result = make_result(config=config, problem=problem)
     print_result(result, [], terminal)
     assert f"\x1b[1;{colour}m{result.verdict.summary}" in terminal.getvalue()
-    for words in ("bucket", "threshold", "all samples", "8 needles", "0.7000"):
+    for words in ("bucket", "needed", "all samples", "8 needles", "0.7000"):
         assert words in terminal.getvalue()
 
 

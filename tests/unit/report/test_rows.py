@@ -5,7 +5,7 @@ import pytest
 from mrcr_action.config import RunConfig
 from mrcr_action.grade import Grade
 from mrcr_action.report import rows
-from mrcr_action.report.rows import HEADER, bucket_title, lost, number, rows_of
+from mrcr_action.report.rows import COLUMNS, bucket_title, lost, number, table_of
 from mrcr_action.result import Bucket, Record, Result, ServerInfo
 
 
@@ -19,15 +19,16 @@ def test_there_is_a_row_for_every_bucket(
         make_record(2, 0.5, n_needles=4, outcome="truncated"),
         make_record(3, None, n_needles=8),
     ]
-    found = rows_of(make_result(config=config, records=records))
-    assert [len(row) for row in found] == [len(HEADER)] * 4
+    header, *found = table_of(make_result(config=config, records=records))
+    assert header == (*COLUMNS, "vllm", "graded", "lost")
+    assert [len(row) for row in found] == [len(header)] * 4
     assert found[1] == (
-        *("2 needles", "✓ pass", "0.9000", "0.9000 − 0.0500"),
-        *("0.9000", "0.9000", "1.0000", "0.0000", "2/2", "0"),
+        *("2 needles", "✓ pass", "0.9000", "0.8500"),
+        *("1.0000", "0.0000", "0.9000", "2/2", "0"),
     )
-    assert found[2][:4] == ("4 needles", "✗ FAIL", "0.5000", "0.9000 − 0.0500")
-    assert found[2][8:] == ("1/1", "1 truncated")
-    assert found[3] == ("8 needles", "? unclear", *("–",) * 6, "0/1", "1 failed")
+    assert found[2][:4] == ("4 needles", "✗ FAIL", "0.5000", "0.8500")
+    assert found[2][7:] == ("1/1", "1 truncated")
+    assert found[3] == ("8 needles", "? unclear", *("–",) * 5, "0/1", "1 failed")
     assert found[0][:4] == ("all samples", "? unclear", "0.7667", "–")
 
 
@@ -37,15 +38,19 @@ def test_the_ratio_column_is_the_gated_protocols(
     make_grade: Callable[..., Grade],
 ) -> None:
     grade = make_grade(exact=True, match_ratio_openai=1.0, match_ratio_vllm=0.95)
-    for protocol, expected in (("openai", "1.0000"), ("vllm", "0.9500")):
+    for protocol, expected, other, its_ratio in (
+        ("openai", "1.0000", "vllm", "0.9500"),
+        ("vllm", "0.9500", "openai", "1.0000"),
+    ):
         config = RunConfig(num_samples=1, needles=(2,), protocol=protocol)  # type: ignore[arg-type]
         result = make_result(config=config, records=[make_record(0, grade=grade)])
-        assert [row[2] for row in rows_of(result)] == [expected, expected]
-        assert rows_of(result)[0][4:6] == ("1.0000", "0.9500")
+        header, *rows = table_of(result)
+        assert [row[2] for row in rows] == [expected, expected]
+        assert [row[header.index(other)] for row in rows] == [its_ratio, its_ratio]
 
 
 def test_an_ungated_bucket_is_marked_as_measured(make_result: Callable[..., Result]) -> None:
-    assert {row[1] for row in rows_of(make_result())} == {"· measured"}
+    assert {row[1] for row in table_of(make_result())[1:]} == {"· measured"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from markdown_it.token import Token
 
 from mrcr_action.config import RunConfig
 from mrcr_action.grade import Grade
-from mrcr_action.report.rows import HEADER
+from mrcr_action.report.rows import table_of
 from mrcr_action.report.summary import WORST_SHOWN, render_summary
 from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Verdict
 
@@ -75,15 +75,12 @@ def test_the_whole_section_of_a_pass(make_result: MakeResult) -> None:
         r" match\_ratio\_n4: 0.8000 &gt;= 0.8000 - 0.0500;"
         r" match\_ratio\_n8: 0.7000 &gt;= 0.7000 - 0.0500"
         "\n\n"
-        "| bucket | verdict | ratio | threshold | openai | vllm | nonce | exact | graded | lost |\n"
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| all samples | · measured | 0.8000 | – | 0.8000 | 0.8000 | 1.0000 | 0.0000 | 3/3 | 0 |\n"
-        "| 2 needles | ✓ pass | 0.9000 | 0.9000 − 0.0500 | 0.9000 | 0.9000 | 1.0000 | 0.0000"
-        " | 1/1 | 0 |\n"
-        "| 4 needles | ✓ pass | 0.8000 | 0.8000 − 0.0500 | 0.8000 | 0.8000 | 1.0000 | 0.0000"
-        " | 1/1 | 0 |\n"
-        "| 8 needles | ✓ pass | 0.7000 | 0.7000 − 0.0500 | 0.7000 | 0.7000 | 1.0000 | 0.0000"
-        " | 1/1 | 0 |\n"
+        "| bucket | verdict | ratio | needed | nonce | exact | openai | graded | lost |\n"
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| all samples | · measured | 0.8000 | – | 1.0000 | 0.0000 | 0.8000 | 3/3 | 0 |\n"
+        "| 2 needles | ✓ pass | 0.9000 | 0.8500 | 1.0000 | 0.0000 | 0.9000 | 1/1 | 0 |\n"
+        "| 4 needles | ✓ pass | 0.8000 | 0.7500 | 1.0000 | 0.0000 | 0.8000 | 1/1 | 0 |\n"
+        "| 8 needles | ✓ pass | 0.7000 | 0.6500 | 1.0000 | 0.0000 | 0.7000 | 1/1 | 0 |\n"
         "\n"
         "- Model `org/model`, version 0.33.0, served for this run\n"
         "- Samples from `openai/mrcr` at `f4c69fae7cf8`; protocol vllm, prompts of 8,000 to 8,002"
@@ -107,12 +104,12 @@ def test_the_whole_section_of_a_pass(make_result: MakeResult) -> None:
 
 def test_the_table_has_every_bucket(make_result: MakeResult) -> None:
     table = tables(render_summary([make_result(config=GATED)]))[0]
-    assert table[0] == list(HEADER)
+    assert table[0] == list(table_of(make_result(config=GATED))[0])
     assert [row[:4] for row in table[1:]] == [
         ["all samples", "· measured", "0.8000", "–"],
-        ["2 needles", "✓ pass", "0.9000", "0.9000 − 0.0500"],
-        ["4 needles", "✓ pass", "0.8000", "0.8000 − 0.0500"],
-        ["8 needles", "✓ pass", "0.7000", "0.7000 − 0.0500"],
+        ["2 needles", "✓ pass", "0.9000", "0.8500"],
+        ["4 needles", "✓ pass", "0.8000", "0.7500"],
+        ["8 needles", "✓ pass", "0.7000", "0.6500"],
     ]
 
 
@@ -207,6 +204,6 @@ def test_hostile_text_anywhere_is_inert(
     assert {t.content.strip() for t in tokens if t.type == "html_block"} <= OWN_HTML
     assert [t.tag for t in tokens if t.type == "heading_open"] == ["h2"]
     assert [len(table) for table in tables(text)] == [5, 4]
-    assert {len(row) for row in tables(text)[0]} == {len(HEADER)}
+    assert {len(row) for row in tables(text)[0]} == {9}
     assert {len(row) for row in tables(text)[1]} == {6}
     assert [c for c in text if not c.isprintable() and c not in "\n\ufffe\uffff"] == []
