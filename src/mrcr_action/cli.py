@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
 import traceback
@@ -34,9 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and turn errors into one line and an exit code."""
     parser = make_parser()
     options = parser.parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal or log in a narrow encoding loses a sign, not the verdict.
-        sys.stdout.reconfigure(errors="replace")
+    _set_up(debug=options.debug)
     try:
         return int(options.function(options))
     except MrcrError as error:
@@ -62,6 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return ExitCode.CANNOT_JUDGE
+
+
+def _set_up(*, debug: bool) -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or log in a narrow encoding loses a sign, not the verdict.
+        sys.stdout.reconfigure(errors="replace")
+    if debug:
+        # What stopped a run is part of its result; its traceback is logged.
+        logging.basicConfig(format="%(name)s: %(message)s")
+        logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ arrive, and the server is stopped. What was found becomes a `Result`, which the 
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from mrcr_action.server import Server
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 async def run(
@@ -72,6 +75,7 @@ async def run(
         try:
             await _find(found, resolved, server=server, journal=journal, progress=progress)
         except MrcrError as error:
+            log.debug("the run was stopped", exc_info=error)
             found.problem = problem_of(error)
         except asyncio.CancelledError:
             found.problem = Problem(

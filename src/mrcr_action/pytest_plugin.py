@@ -71,15 +71,15 @@ class ListFile(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         """One item a line."""
-        from mrcr_action.config.listing import read_list
+        from mrcr_action.config.listing import read_list, unique_names
         from mrcr_action.errors import MrcrError
 
         try:
             paths = read_list(self.path)
         except MrcrError as error:
             raise self.CollectError(_text(error)) from error
-        for path in paths:
-            yield ConfigItem.from_parent(self, name=path.stem, config_path=path)
+        for path, name in zip(paths, unique_names([path.stem for path in paths]), strict=True):
+            yield ConfigItem.from_parent(self, name=name, config_path=path)
 
 
 class ConfigItem(pytest.Item):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from mrcr_action.config.listing import unique_names
 from mrcr_action.errors import ExitCode
 from mrcr_action.pipeline import exit_code, run
 from mrcr_action.report.console import print_result
@@ -59,7 +60,7 @@ def run_suite(
             # Said now, not once the server has worked for an hour.
             prepare_folder(Path(job.resolved.config.save_results).parent)
     results: list[Result] = []
-    names = _unique([job.resolved.name for job in jobs])
+    names = unique_names([job.resolved.name for job in jobs])
     with _Signals() as signals:
         for job, name in zip(jobs, names, strict=True):
             own = folder if len(jobs) == 1 else folder / name
@@ -142,14 +143,3 @@ def _run_one(job: Job, output: Path, progress: Progress, signals: _Signals) -> R
             )
 
     return asyncio.run(body())
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    """Folder names: those that occur twice get a number."""
-    found: list[str] = []
-    for name in names:
-        candidate, number = name, 2
-        while candidate in found:
-            candidate, number = f"{name}-{number}", number + 1
-        found.append(candidate)
-    return found

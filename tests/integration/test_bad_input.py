@@ -121,3 +121,10 @@ def test_a_reader_that_leaves_early_gets_no_traceback(mrcr: Mrcr) -> None:
     )
 
     assert (ended.stdout, ended.stderr) == ("{", "")
+
+
+def test_several_configurations_cannot_save_to_one_file(mrcr: Mrcr) -> None:
+    configs = [mrcr.config(name, model_name="m") for name in ("a", "b")]
+    ended = mrcr("run", *configs, "--base-url", "http://127.0.0.1:9", "--save-results", "all.json")
+    assert ended.code == 2
+    assert ended.stderr.startswith("mrcr: error: --save-results: several configurations would")

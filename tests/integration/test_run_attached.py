@@ -241,3 +241,26 @@ def test_a_sign_that_standard_output_cannot_take_does_not_change_the_verdict(
 
     assert ended.code == 0, ended.said
     assert "? pass" in ended.stdout
+
+
+def test_a_server_whose_health_says_503_is_not_asked(
+    mrcr: Mrcr, start_standin: StartStandIn, dataset: Path
+) -> None:
+    server = start_standin("--fault", "unhealthy")
+    ended = mrcr(
+        *("run", "--base-url", server.url, "--dataset", dataset, *QUICK),
+        *("--startup-max-wait-seconds", "1"),
+    )
+    assert ended.code == 3
+    assert "was not healthy within 1 s" in ended.result.verdict.summary
+    assert "POST" not in server.log
+
+
+def test_debug_shows_what_stopped_a_run(mrcr: Mrcr, dataset: Path) -> None:
+    ended = mrcr(
+        *("run", "--base-url", "http://127.0.0.1:9", "--dataset", dataset, *QUICK),
+        *("--startup-max-wait-seconds", "1", "--debug"),
+    )
+    assert ended.code == 3
+    assert "Traceback" in ended.stderr
+    assert "mrcr_action.errors.ServerError" in ended.stderr

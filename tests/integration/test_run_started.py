@@ -177,8 +177,8 @@ def test_a_port_that_is_taken_exits_2_before_anything_is_started(
         )
 
     assert ended.code == 2
-    assert ended.stderr.startswith(f"mrcr: error: --port {port}: Address already in use\n")
-    assert "--base-url" in ended.stderr
+    assert f"--port {port}: Address already in use" in ended.result.verdict.summary
+    assert "--base-url" in ended.said
     assert not (ended.folder / "server.log").exists()
 
 

@@ -81,13 +81,17 @@ class Client:
     ) -> None:
         await self._http.aclose()
 
-    async def healthy(self) -> bool:
-        """Whether /health answers 200 within 5 seconds; never raises for a silent server."""
+    async def health(self) -> int | None:
+        """Status of /health, within 5 seconds; None for no answer, never an exception."""
         try:
             response = await self._http.get("/health", timeout=HEALTH_SECONDS)
         except httpx.HTTPError:
-            return False
-        return response.status_code == httpx.codes.OK
+            return None
+        return response.status_code
+
+    async def healthy(self) -> bool:
+        """Whether /health answers 200."""
+        return await self.health() == httpx.codes.OK
 
     async def speaks(self) -> bool:
         """Whether /v1/models answers at all, be it with a refusal; some servers lack /health."""

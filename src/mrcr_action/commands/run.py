@@ -36,6 +36,12 @@ def run_command(
             f"the configurations name different output folders: {', '.join(sorted(folders))}",
             hint="Pass one with --output-dir.",
         )
+    saved = [run.config.save_results for run in runs if run.config.save_results]
+    if len(set(saved)) < len(saved):
+        raise UsageError(
+            "--save-results: several configurations would write the same file",
+            hint="Leave it out: each configuration's result.json holds the same fields.",
+        )
     jobs = [job_of(run, api_key=api_key, flags=flags) for run in runs]
     return worst_exit_code(run_suite(jobs, Path(folders.pop())))
 

@@ -51,3 +51,14 @@ def read_list(path: Path) -> list[Path]:
     if not found:
         raise UsageError(f"{path}: names no configuration")
     return found
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names of configurations, with a number after those that occurred before."""
+    found: list[str] = []
+    for name in names:
+        candidate, number = name, 2
+        while candidate in found:
+            candidate, number = f"{name}-{number}", number + 1
+        found.append(candidate)
+    return found

@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 
 import junit_xml
 
+from mrcr_action.config.listing import unique_names
 from mrcr_action.report.rows import bucket_title, lost, number, tested
 from mrcr_action.report.text import lines, one_line, xml_text
 
@@ -27,9 +28,9 @@ BODY_LIMIT = 8_000
 
 def render_junit(results: Sequence[Result]) -> bytes:
     """One ``testsuites`` document, a suite per result, in UTF-8."""
-    names = _unique([_clean(one_line(result.name)) for result in results])
+    names = unique_names([_clean(one_line(result.name)) for result in results])
     # Some readers split a case's class at dots, so that the varying part must hold none.
-    classes = _unique([name.replace(".", "_") for name in names])
+    classes = unique_names([name.replace(".", "_") for name in names])
     suites = [_suite(*of) for of in zip(results, names, classes, strict=True)]
     text = junit_xml.to_xml_report_string(suites, prettyprint=False)
     root = ET.fromstring(text)  # noqa: S314 - written a line above
@@ -42,17 +43,6 @@ def render_junit(results: Sequence[Result]) -> bytes:
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     ET.fromstring(document)  # noqa: S314 - a report must be readable
     return document + b"\n"
-
-
-def _unique(names: Sequence[str]) -> list[str]:
-    """Names of which those that occur twice have a number."""
-    found: list[str] = []
-    for name in names:
-        candidate, number = name, 2
-        while candidate in found:
-            candidate, number = f"{name}-{number}", number + 1
-        found.append(candidate)
-    return found
 
 
 def _suite(result: Result, name: str, label: str) -> Any:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30.0
 """Time for a server that is said to run, unless the configuration grants it a start-up."""
 
+OK = 200
+NO_SUCH_ROUTE = {401, 403, 404, 405}
+"""What servers and gateways without a /health say of it."""
+
 
 class ExternalServer:
     """A server at an address."""
@@ -33,7 +37,10 @@ class ExternalServer:
     async def ready(self, limit: float) -> None:
         """Wait for /health, or for /v1/models where there is no /health."""
         async with Client(self.base_url, api_key=self.api_key) as client:
-            if not await client.healthy() and not await client.speaks():
+            status = await client.health()
+            # A server without /health is judged by its models; one that says 503 is not well.
+            lacks_health = status in NO_SUCH_ROUTE and await client.speaks()
+            if status != OK and not lacks_health:
                 await wait_healthy(
                     client,
                     limit=limit,

@@ -52,6 +52,7 @@ class ProcessServer:
             grace: seconds between SIGTERM and SIGKILL.
         """
         self.command = tuple(command)
+        self._port = port
         self.base_url = f"http://127.0.0.1:{port}"
         self.api_key = api_key
         self.log = log
@@ -61,6 +62,7 @@ class ProcessServer:
         self._guard: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
+        check_port_free(self._port)
         environment = {**os.environ, "NO_COLOR": "1", **self._env}
         if self.api_key:
             environment["VLLM_API_KEY"] = self.api_key

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from mrcr_action.config.resolve import server_arguments
 from mrcr_action.errors import UsageError
 from mrcr_action.server.external import ExternalServer
-from mrcr_action.server.process import ProcessServer, check_port_free, free_port, vllm_command
+from mrcr_action.server.process import ProcessServer, free_port, vllm_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,6 @@ def make_server(config: RunConfig, *, has_file: bool, output: Path, api_key: str
         return ExternalServer(address_of(config), api_key=api_key)
     arguments, own_key = take_api_key(server_arguments(config))
     port = config.port or free_port()
-    check_port_free(port)
     return ProcessServer(
         vllm_command(
             find_vllm(os.environ),

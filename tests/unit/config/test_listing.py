@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from mrcr_action.config.listing import expand, read_list
+from mrcr_action.config.listing import expand, read_list, unique_names
 from mrcr_action.errors import UsageError
 
 
@@ -89,3 +89,7 @@ def test_a_configuration_that_is_not_there_is_a_usage_error(tmp_path: Path) -> N
         expand([str(tmp_path / "missing.yaml")])
     assert str(caught.value) == f"{tmp_path / 'missing.yaml'}: no such file"
     assert caught.value.exit_code == 2
+
+
+def test_a_name_that_occurred_before_gets_a_number() -> None:
+    assert unique_names(["a", "b", "a", "a-2", "a"]) == ["a", "b", "a-2", "a-2-2", "a-3"]
