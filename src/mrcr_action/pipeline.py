@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+HEARTBEAT_SECONDS = 30.0
+
 log = logging.getLogger(__name__)
 
 
@@ -104,10 +106,14 @@ async def _find(
         address = without_password(server.base_url)
         progress.stage("starting" if server.command else "connecting", address)
         patient = server.command or "startup_max_wait_seconds" in resolved.given
-        await _both(
-            server.ready(config.startup_max_wait_seconds if patient else ANSWER_SECONDS),
-            _in_thread(lambda: candidates.prepare(config.max_prompt_tokens)),
-        )
+        heartbeat = asyncio.create_task(_heartbeat(progress))
+        try:
+            await _both(
+                server.ready(config.startup_max_wait_seconds if patient else ANSWER_SECONDS),
+                _in_thread(lambda: candidates.prepare(config.max_prompt_tokens)),
+            )
+        finally:
+            heartbeat.cancel()
         found.start_up = time.perf_counter() - begin
         async with Client(
             server.base_url,
@@ -225,6 +231,14 @@ async def _both(first: Awaitable[None], second: Awaitable[None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _heartbeat(progress: Progress) -> None:
+    """Show that a start, which can take minutes, is still waited for."""
+    begin = time.perf_counter()
+    while True:
+        await asyncio.sleep(HEARTBEAT_SECONDS)
+        progress.waiting(time.perf_counter() - begin)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

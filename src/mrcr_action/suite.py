@@ -13,7 +13,12 @@ from mrcr_action.config.listing import unique_names
 from mrcr_action.errors import ExitCode
 from mrcr_action.pipeline import exit_code, run
 from mrcr_action.report.console import print_result
-from mrcr_action.report.files import prepare_folder, write_overview, write_result
+from mrcr_action.report.files import (
+    prepare_folder,
+    remove_reports,
+    write_overview,
+    write_result,
+)
 from mrcr_action.report.progress import Progress, make_progress
 
 if TYPE_CHECKING:
@@ -55,6 +60,7 @@ def run_suite(
         OutputError: the folder cannot be written.
     """
     prepare_folder(folder)
+    remove_reports(folder)
     for job in jobs:
         if job.resolved.config.save_results:
             # Said now, not once the server has worked for an hour.
@@ -64,7 +70,9 @@ def run_suite(
     with _Signals() as signals:
         for job, name in zip(jobs, names, strict=True):
             own = folder if len(jobs) == 1 else folder / name
-            prepare_folder(own)
+            if own != folder:
+                prepare_folder(own)
+                remove_reports(own)
             shown = progress()
             try:
                 result = _run_one(job, own, shown, signals)

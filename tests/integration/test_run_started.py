@@ -261,6 +261,25 @@ def test_a_killed_command_leaves_no_server_behind(
     assert running.gone(10)
 
 
+def test_a_killed_command_does_not_leave_the_verdict_of_its_predecessor(
+    mrcr: Mrcr, fake_vllm: FakeVllm, dataset: Path
+) -> None:
+    folder = mrcr.cwd / "mrcr-results"
+    folder.mkdir()
+    for name in ("result.json", "junit.xml", "summary.md"):
+        (folder / name).write_text("green")
+    running = mrcr.start(
+        *("run", "--model", "m", "--dataset", dataset, "--server-args", "--startup-delay 60"),
+        env=fake_vllm(),
+    )
+    running.wait_for("Starting the server")
+    running.process.kill()
+
+    assert running.process.wait(5) == -9
+    assert running.gone(10)
+    assert {path.name for path in folder.iterdir()} == {"samples.jsonl", "server.log"}
+
+
 def test_a_dataset_that_cannot_be_read_is_found_before_the_server_is_started(
     mrcr: Mrcr, fake_vllm: FakeVllm, tmp_path: Path
 ) -> None:

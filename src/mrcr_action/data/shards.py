@@ -6,6 +6,7 @@ asked for. The library keeps its files in its own cache (``HF_HOME``).
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ class Shards:
         self.dataset = dataset
         self.revision = None if self.folder else revision
         self._open: dict[str, Any] = {}
+        self._lock = threading.Lock()
 
     def check(self, shards: Iterable[str]) -> None:
         """Whether local shards are there and hold MRCR's columns; nothing for the hub's.
@@ -63,6 +65,11 @@ class Shards:
         ]
 
     def _rows(self, shard: str) -> Any:
+        # Rows are asked for by several threads; a shard is opened by one.
+        with self._lock:
+            return self._opened(shard)
+
+    def _opened(self, shard: str) -> Any:
         if shard not in self._open:
             self._open[shard] = self._load_shard(shard)
         return self._open[shard]

@@ -34,6 +34,23 @@ def prepare_folder(folder: Path) -> None:
         ) from error
 
 
+REPORTS = ("result.json", "samples.jsonl", "junit.xml", "summary.md", "server.log")
+"""What a run leaves in a folder."""
+
+
+def remove_reports(folder: Path) -> None:
+    """Remove what an earlier run left: were this one killed, its predecessor's would pass for its.
+
+    Raises:
+        OutputError: a file cannot be removed.
+    """
+    for name in REPORTS:
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(f"{folder / name}: cannot be removed: {error.strerror}") from error
+
+
 def write_result(result: Result, folder: Path) -> list[Path]:
     """Write one run's own reports; returns their paths.
 

@@ -34,6 +34,9 @@ class Progress(Protocol):
     def stage(self, name: str, what: str) -> None:
         """A stage begins: one of `STAGES`, with the address or model that it is about."""
 
+    def waiting(self, seconds: float) -> None:
+        """The server is not ready yet, this long after the stage began."""
+
     def chosen(self, chosen: int, wanted: int) -> None:
         """Another sample was chosen."""
 
@@ -92,6 +95,9 @@ class PlainProgress:
         self._last = time.monotonic()
         self._say(STAGES[name].format(what=what))
 
+    def waiting(self, seconds: float) -> None:
+        self._say(f"  not ready after {seconds:.0f} s")
+
     def chosen(self, chosen: int, wanted: int) -> None:
         if time.monotonic() - self._last >= PLAIN_SECONDS:
             self._last = time.monotonic()
@@ -136,6 +142,9 @@ class RichProgress:
 
     def stage(self, name: str, what: str) -> None:
         self._bar.update(self._task, description=one_line(STAGES[name].format(what=what)))
+
+    def waiting(self, seconds: float) -> None:  # noqa: ARG002 - the bar shows the time itself
+        return None
 
     def chosen(self, chosen: int, wanted: int) -> None:
         self._bar.update(self._task, completed=chosen, total=wanted)

@@ -35,10 +35,14 @@ def route_of(config: RunConfig, *, has_file: bool) -> Literal["process", "extern
     Raises:
         UsageError: the configuration leads nowhere; the ways that there are are listed.
     """
-    address = config.base_url is not None or (
-        not has_file and (config.host is not None or config.port is not None)
-    )
-    if config.server == "external" and config.base_url is None and config.port is None:
+    host = config.host is not None or config.port is not None
+    address = config.base_url is not None or (host and not has_file)
+    if config.server == "process" and config.base_url is not None:
+        raise UsageError(
+            "server process: an address was given too",
+            hint="Leave --base-url out to start a server, or --server to attach to that one.",
+        )
+    if config.server == "external" and config.base_url is None and not host:
         raise UsageError("server external: no address", hint="Pass --base-url URL.")
     if config.server == "external" or (config.server == "auto" and address):
         return "external"

@@ -10,7 +10,14 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import OutputError
-from mrcr_action.report.files import prepare_folder, write, write_overview, write_result
+from mrcr_action.report.files import (
+    REPORTS,
+    prepare_folder,
+    remove_reports,
+    write,
+    write_overview,
+    write_result,
+)
 from mrcr_action.result import Measured, Result, decode_result
 
 MakeResult = Callable[..., Result]
@@ -138,3 +145,16 @@ def test_the_overview_covers_every_result(tmp_path: Path, make_result: MakeResul
     suites = ET.parse(junit).getroot().findall("testsuite")  # noqa: S314 - written here
     assert [suite.get("name") for suite in suites] == ["mrcr a", "mrcr b"]
     assert summary.read_text(encoding="utf-8").count("## ✅ MRCR passed: ") == 2
+
+
+def test_reports_of_an_earlier_run_go_and_other_files_stay(tmp_path: Path) -> None:
+    for name in (*REPORTS, "notes.txt"):
+        (tmp_path / name).write_text("old")
+    remove_reports(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_report_that_cannot_be_removed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").mkdir()
+    with pytest.raises(OutputError, match=r"junit\.xml: cannot be removed: "):
+        remove_reports(tmp_path)

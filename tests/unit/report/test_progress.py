@@ -141,3 +141,9 @@ def test_what_is_no_terminal_gets_plain_lines(capsys: pytest.CaptureFixture[str]
     assert isinstance(make_progress(io.StringIO()), PlainProgress)
     make_progress().stage("done", "")
     assert capsys.readouterr().err == "Done\n"
+
+
+def test_a_log_hears_of_a_long_start_and_a_terminal_shows_the_time_anyway() -> None:
+    stream = io.StringIO()
+    PlainProgress(stream).waiting(90.4)
+    assert stream.getvalue() == "not ready after 90 s\n"

@@ -32,7 +32,7 @@ URL = "http://h:1"
         ({"server": "external", "base_url": URL, "model_name": "m"}, True, "external"),
         ({"server": "external", "port": 8000, "model_name": "m"}, True, "external"),
         ({"server": "process", "port": 8000, "model_name": "m"}, False, "process"),
-        ({"server": "process", "base_url": URL, "model_name": "m"}, True, "process"),
+        ({"server": "external", "host": "h", "model_name": "m"}, True, "external"),
     ],
 )
 def test_a_configuration_says_which_server_it_means(
@@ -46,7 +46,7 @@ def test_a_configuration_says_which_server_it_means(
     [
         ({}, "nothing says which model to test"),
         ({"server": "process"}, "nothing says which model to test"),
-        ({"server": "process", "base_url": URL}, "nothing says which model to test"),
+        ({"server": "process", "base_url": URL}, "server process: an address was given too"),
         ({"server": "external", "model_name": "m"}, "server external: no address"),
     ],
 )
