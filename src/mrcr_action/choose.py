@@ -142,8 +142,9 @@ async def choose(
         passed[n_needles] = Passed(too_many_chars=chars, too_many_tokens=long, invalid=invalid)
         if taken < quota:
             notes.append(
-                f"Only {taken} of {quota} samples with {n_needles} needles fit into"
-                f" {limit:,} prompt tokens."
+                f"Only {taken} of {quota} samples with {n_needles} needles were found: of"
+                f" {chars + len(fitting)} rows, {chars + long} do not fit into {limit:,} prompt"
+                " tokens."
             )
     if not asks:
         raise DataError(

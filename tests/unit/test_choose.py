@@ -162,8 +162,10 @@ def test_too_few_samples_are_noted() -> None:
     plan = chosen({2: rows(2, 1, 99), 4: rows(4, 1)}, num_samples=4)
 
     assert plan.notes == (
-        "Only 1 of 2 samples with 2 needles fit into 1,000 prompt tokens.",
-        "Only 1 of 2 samples with 4 needles fit into 1,000 prompt tokens.",
+        "Only 1 of 2 samples with 2 needles were found: of 2 rows, 1 do not fit into 1,000 prompt"
+        " tokens.",
+        "Only 1 of 2 samples with 4 needles were found: of 1 rows, 0 do not fit into 1,000 prompt"
+        " tokens.",
     )
     assert plan.planned(2) == plan.planned(4) == 1
 
