@@ -7,16 +7,15 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from mrcr_action.errors import OutputError, ServerError
-from mrcr_action.server import guard
+from mrcr_action.server import guard, process
 from mrcr_action.server.process import ProcessServer
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import psutil
 
 DEAF = """
 import signal, subprocess, sys, time
@@ -120,3 +119,56 @@ def test_a_log_that_cannot_be_written_starts_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(OutputError, match=r"server\.log: cannot be written"):
         asyncio.run(body())
+
+
+ENGINE = """
+import os, signal, subprocess, sys, time
+engine = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    "print('deaf', flush=True); time.sleep(600)"
+)
+child = subprocess.Popen([sys.executable, "-c", engine], env={}, start_new_session=ELSEWHERE)
+print("engine", child.pid, flush=True)
+time.sleep(LIFE)
+"""
+"""A server whose engine is deaf and carries no mark, as after a change of its process title."""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("life", [0.5, 600])
+def test_an_engine_without_a_mark_goes_with_its_server(
+    tmp_path: Path, life: float, *, elsewhere: bool
+) -> None:
+    log = tmp_path / "server.log"
+    script = ENGINE.replace("ELSEWHERE", str(elsewhere)).replace("LIFE", str(life))
+
+    async def body() -> int:
+        server = ProcessServer([sys.executable, "-c", script], port=1, log=log, grace=0.5)
+        async with server:
+            await wait_for(log, "deaf")
+            if life < 1:
+                assert "exit code 0" in str(await server.died())
+        return int(log.read_text().split("engine ")[1].split()[0])
+
+    engine = asyncio.run(body())
+    assert not psutil.pid_exists(engine)
+
+
+def test_a_cancelled_run_shortens_the_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "server.log"
+    monkeypatch.setattr(process, "CANCELLED_GRACE_SECONDS", 0.3)
+
+    async def body() -> float:
+        server = ProcessServer([sys.executable, "-c", DEAF], port=1, log=log, grace=60)
+        begin = time.monotonic()
+        with pytest.raises(asyncio.CancelledError):
+            async with server:
+                await wait_for(log, "deaf")
+                begin = time.monotonic()
+                raise asyncio.CancelledError
+        assert processes_of(server) == []
+        return time.monotonic() - begin
+
+    assert asyncio.run(body()) < 10

@@ -2,19 +2,25 @@
 
 Run as a script with nothing but the standard library and psutil:
 
-    python -I guard.py MARK GRACE COMMAND…
+    python -P guard.py MARK GRACE COMMAND…
 
 It starts COMMAND in a session of its own and waits for one of two things. If the command ends,
 the guard ends with its exit code (128 + N for signal N). If the guard's standard input closes,
 which the kernel does even when `mrcr` is killed with SIGKILL, or if it gets SIGTERM, the
-command's group gets SIGTERM, then after GRACE seconds SIGKILL. In both cases every process that
-carries MARK in its environment is looked for and killed at the end: vLLM's engine and workers
-are known to outlive their parent and to hold GPU memory.
+command's group gets SIGTERM, and after GRACE seconds SIGKILL; a number on standard input is a new
+GRACE. Either way, whatever else the command has started is then looked for and killed: vLLM's
+engine and workers are known to outlive their parent and to hold GPU memory.
+
+They are found as descendants: the guard is their reaper, so that the kernel hands it those whose
+parent is gone, whichever session or group they moved to. Where there is no such thing, and where
+the guard itself is killed, MARK in their environment tells; SPT_NOENV keeps the library that
+vLLM names its processes with from writing over it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
@@ -26,6 +32,12 @@ import psutil
 
 MARK_VARIABLE = "MRCR_SERVER_MARK"
 POLL_SECONDS = 0.05
+
+LINGER_SECONDS = 1.0
+"""Left to a command's children to go by themselves once it has ended."""
+
+PR_SET_CHILD_SUBREAPER = 36
+"""Of Linux's prctl(2): orphans among the descendants become children of this process."""
 
 
 def marked(mark: str) -> list[psutil.Process]:
@@ -42,12 +54,35 @@ def marked(mark: str) -> list[psutil.Process]:
 
 def kill_marked(mark: str, *, seconds: float = 5.0) -> int:
     """Kill every marked process; returns how many there were. Bounded in time."""
-    survivors = marked(mark)
-    for process in survivors:
+    return _kill(marked(mark), seconds)
+
+
+def _kill(processes: list[psutil.Process], seconds: float) -> int:
+    for process in processes:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(survivors, timeout=seconds)
-    return len(survivors)
+    psutil.wait_procs(processes, timeout=seconds)
+    return len(processes)
+
+
+def _survivors(mark: str) -> list[psutil.Process]:
+    """Live processes that the command has left behind."""
+    found = {process.pid: process for process in marked(mark)}
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if process.status() != "zombie":
+                found[process.pid] = process
+    return list(found.values())
+
+
+def _sweep(mark: str) -> None:
+    """See that nothing is left: first by itself, then by force, again while more turn up."""
+    deadline = time.monotonic() + LINGER_SECONDS
+    while _survivors(mark) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    for _ in range(10):
+        if not _kill(_survivors(mark), 1.0):
+            return
 
 
 def _stop(child: subprocess.Popen[bytes], grace: float) -> None:
@@ -59,13 +94,22 @@ def _stop(child: subprocess.Popen[bytes], grace: float) -> None:
             return
 
 
+def _new_grace(told: bytes, grace: float) -> float:
+    with contextlib.suppress(ValueError):
+        return float(told)
+    return grace
+
+
 def main(arguments: list[str]) -> int:
     """Guard one command; see the head of this file."""
-    mark, grace, *command = arguments
+    mark, grace_text, *command = arguments
+    grace = float(grace_text)
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: told.append(number))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    environment = {**os.environ, MARK_VARIABLE: mark}
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    environment = {**os.environ, MARK_VARIABLE: mark, "SPT_NOENV": "1"}
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
@@ -74,18 +118,15 @@ def main(arguments: list[str]) -> int:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         return 127
     stopped = False
-    while child.poll() is None:
+    while child.poll() is None and not stopped:
         readable, _, _ = select.select([sys.stdin], [], [], POLL_SECONDS)
-        if told or (readable and not os.read(sys.stdin.fileno(), 4096)):
-            stopped = True
-            _stop(child, float(grace))
-            break
-    if not stopped:
-        # What the command leaves behind gets a moment to go by itself.
-        deadline = time.monotonic() + 1.0
-        while marked(mark) and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
-    kill_marked(mark)
+        said = os.read(sys.stdin.fileno(), 4096) if readable else None
+        if said:
+            grace = _new_grace(said, grace)
+        stopped = bool(told) or said == b""
+    if stopped:
+        _stop(child, grace)
+    _sweep(mark)
     if stopped:
         return 0
     code = child.returncode

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 10.0
 """Between SIGTERM and SIGKILL."""
 
+CANCELLED_GRACE_SECONDS = 3.0
+"""The same in a run that was cancelled: GitHub's runner kills after 10 s, reports included."""
+
 SIGNAL_BASE = 128
 """A shell's exit code for a command that signal N ended is 128 + N."""
 
@@ -71,22 +74,29 @@ class ProcessServer:
         except OSError as error:
             raise OutputError(f"{self.log}: cannot be written: {error.strerror}") from error
         with output:
-            self._guard = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                guard.__file__,
-                self._mark,
-                str(self._grace),
-                *self.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                env=environment,
-                start_new_session=True,
-            )
+            try:
+                self._guard = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-P",
+                    guard.__file__,
+                    self._mark,
+                    str(self._grace),
+                    *self.command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    env=environment,
+                    start_new_session=True,
+                )
+            except asyncio.CancelledError:
+                # Cancelled between the start of the guard and the knowledge of it.
+                guard.kill_marked(self._mark)
+                raise
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        if isinstance(error[1] if len(error) > 1 else None, asyncio.CancelledError):
+            self._hurry()
         # A second Ctrl-C must not leave a server behind, so stopping is not interrupted.
         stopping = asyncio.create_task(self._stop())
         cancelled = False
@@ -126,6 +136,12 @@ class ProcessServer:
             hint=f"Its whole log is in {self.log}.",
             details=found.details,
         )
+
+    def _hurry(self) -> None:
+        """Shorten the grace: who cancels waits, and a runner waits for seconds only."""
+        self._grace = min(self._grace, CANCELLED_GRACE_SECONDS)
+        if self._guard is not None and self._guard.stdin is not None:
+            self._guard.stdin.write(f"{self._grace}\n".encode())
 
     async def _stop(self) -> None:
         if self._guard is None:
