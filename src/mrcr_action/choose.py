@@ -193,11 +193,11 @@ class _Counter:
         try:
             await client.count_tokens(model, [_HELLO], template_kwargs=kwargs)
         except Denied as denied:
-            if denied.status not in {404, 405}:
-                raise
+            # A gateway that shows /v1 alone says any of 401, 403, 404 and 405; the key was right
+            # for /v1/models.
             note = (
-                "The server has no /tokenize, so what fits was decided by o200k tokens of"
-                " prompt and answer, which differ from the server's own."
+                f"The server has no /tokenize (HTTP {denied.status}), so what fits was decided by"
+                " o200k tokens of prompt and answer, which differ from the server's own."
             )
             return cls(candidates, by_o200k, "o200k", [note])
         return cls(candidates, by_server, "server")

@@ -26,7 +26,7 @@ exit codes:
 
 start here:
   mrcr demo                                   the whole pipeline in seconds, without a GPU
-  mrcr run configs/example-openai.yaml        start vLLM, evaluate, gate
+  mrcr run configs/Qwen3.5-4B.yaml            start vLLM, evaluate, gate, stop it
   mrcr run --base-url http://127.0.0.1:8000   evaluate a server that already runs
 """
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             traceback.print_exc()
         print(f"mrcr: error: {one_line(str(error), 1_000)}", file=sys.stderr)
-        for line in [error.hint, *lines(error.details)]:
+        for line in [one_line(error.hint, 1_000), *lines(error.details)]:
             if line:
                 print(f"  {line}", file=sys.stderr)
         return error.exit_code

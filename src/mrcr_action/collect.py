@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.client import ApiError, Client, Completion, Denied, Rejected, Unavailable, as_json
+from mrcr_action.client import ApiError, Denied, Rejected, TimedOut, as_json
+from mrcr_action.client.retry import retried
 from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.result import Record
 
 if TYPE_CHECKING:
+    from mrcr_action.client import Client, Completion
     from mrcr_action.config import RunConfig
     from mrcr_action.data.shards import Shards
     from mrcr_action.journal import Journal
     from mrcr_action.plan import Ask, Plan
     from mrcr_action.sample import Sample
 
-ATTEMPTS = 4
-"""How often a request that the server did not take on is sent in all."""
-
-FIRST_PAUSE = 0.5
-"""Seconds before the second attempt; doubled each time, with up to half as much jitter."""
-
-LONGEST_PAUSE = 30.0
-"""Seconds; a longer Retry-After is not waited for."""
+FEWEST_SILENT = 3
+"""Time-outs in a row that are never taken for a stuck server, however low the concurrency."""
 
 DEATH_GRACE = 1.0
 """Seconds left to open streams, which often say why, once the server is known to be dead."""
@@ -51,6 +46,8 @@ class Collector:
     progress: Progress
     done: dict[int, Record] = field(default_factory=dict)
     """Finished asks by index; what a cancelled run has to show."""
+    _silent: list[TimedOut] = field(default_factory=list)
+    """Time-outs since the last answer."""
 
     async def collect(self, plan: Plan) -> MrcrError | None:
         """Ask everything; every ask of the plan ends in a record, whatever happens.
@@ -59,7 +56,8 @@ class Collector:
             What stopped the asking early, if anything did: the server died, it refused the key,
             or the journal could not be written.
         """
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="grade") as grader:
+        grader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grade")
+        try:
             asking = asyncio.create_task(self._ask_all(plan, grader))
             death = asyncio.ensure_future(self.died())
             problem: MrcrError | None = None
@@ -76,6 +74,9 @@ class Collector:
                 problem = problem or ended
             elif isinstance(ended, Exception):
                 raise ended
+        finally:
+            # Nothing is left to grade, unless the run was cancelled: then nobody waits for it.
+            grader.shutdown(wait=False, cancel_futures=True)
         why = str(problem) if problem else "the run was stopped"
         for ask in plan.asks:
             if ask.index not in self.done:
@@ -108,28 +109,45 @@ class Collector:
     async def _ask(self, ask: Ask) -> tuple[Sample, Record | tuple[Completion, int]]:
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
         body = request_body(self.config, self.model, sample)
-        begin = time.perf_counter()
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return sample, (await self.client.chat(body), attempt)
-            except Unavailable as error:
-                pause = max(error.retry_after, FIRST_PAUSE * 2 ** (attempt - 1))
-                if attempt < ATTEMPTS and pause <= LONGEST_PAUSE:
-                    await asyncio.sleep(pause * random.uniform(1, 1.5))  # noqa: S311 - jitter
-                    continue
-                lost: ApiError = error
-            except Denied as error:
-                raise UsageError(
-                    f"the server refuses every request: {error}",
-                    hint="Check the API key (MRCR_API_KEY) and the model name.",
-                ) from error
-            except ApiError as error:
-                lost = error
-            outcome = "rejected" if isinstance(lost, Rejected) else "failed"
+        begin, attempts = time.perf_counter(), 0
+
+        async def send() -> Completion:
+            nonlocal attempts
+            attempts += 1
+            return await self.client.chat(body)
+
+        try:
+            completion = await retried(send)
+        except Denied as error:
+            raise UsageError(
+                f"the server refuses every request: {error}",
+                hint="Check the API key (MRCR_API_KEY) and the model name.",
+            ) from error
+        except ApiError as error:
+            self._count_silence(error)
+            outcome = "rejected" if isinstance(error, Rejected) else "failed"
             seconds = time.perf_counter() - begin
-            return sample, _lost(ask, outcome, str(lost), attempts=attempt, seconds=seconds)
+            return sample, _lost(ask, outcome, str(error), attempts=attempts, seconds=seconds)
+        self._silent.clear()
+        return sample, (completion, attempts)
+
+    def _count_silence(self, error: ApiError) -> None:
+        """Give up on a server that takes requests and answers none.
+
+        Raises:
+            ServerError: as many requests as are in flight at a time ended in a time-out, one
+                after the other; all further ones would wait as long.
+        """
+        if not isinstance(error, TimedOut):
+            self._silent.clear()
+            return
+        self._silent.append(error)
+        if len(self._silent) >= max(self.config.concurrency, FEWEST_SILENT):
+            raise ServerError(
+                f"the last {len(self._silent)} requests got no answer in time: {error}",
+                hint="Is the server stuck? If it is only slow, raise request_timeout_seconds or"
+                " lower concurrency.",
+            )
 
     async def _grade(
         self,

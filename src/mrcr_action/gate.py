@@ -1,10 +1,11 @@
 """From buckets to a verdict. Pure; no I/O.
 
 A bucket is inconclusive when more of its requests were lost than ``max_failures`` allows, or
-when nothing of it was graded: a lost request is evidence neither for nor against the model. It
-fails when its match ratio lies strictly below threshold - tolerance, which is vLLM's rule. One
-failed bucket fails the run; otherwise one inconclusive bucket makes it inconclusive, whether or
-not a threshold speaks of it, so that a green check always stands on every needle count asked for.
+when nothing of it was graded: a lost request is evidence neither for nor against the model. With a
+threshold it is inconclusive too when fewer samples were graded than asked for (``min_samples``
+lowers that): a mean over two samples is no verdict about forty. It fails when its match ratio lies
+strictly below threshold - tolerance, which is vLLM's rule. One failed bucket fails the run;
+otherwise one inconclusive bucket makes it inconclusive, whether or not a threshold speaks of it.
 """
 
 from __future__ import annotations
@@ -75,19 +76,32 @@ def _check(bucket: Bucket, config: RunConfig) -> Check:
             tolerance=tolerance,
         )
 
-    if bucket.lost > config.max_failures:
-        return check(
-            "inconclusive",
-            f"{bucket.lost} of {bucket.asked} requests were lost"
-            f" ({bucket.failed} failed, {bucket.rejected} refused; max_failures is"
-            f" {config.max_failures})",
-        )
+    lack = _lack_of_evidence(bucket, config, gated=expected is not None)
+    if lack:
+        return check("inconclusive", lack)
     if measured is None:
-        if bucket.wanted == 0:
-            return check("measured", "no samples were asked for")
-        return check("inconclusive", "no samples collected")
+        return check("measured", "no samples were asked for")
     if expected is None:
         return check("measured", f"{measured:.4f}")
     if measured < expected - config.tolerance:
         return check("fail", f"{measured:.4f} < {expected:.4f} - {config.tolerance:.4f}")
     return check("pass", f"{measured:.4f} >= {expected:.4f} - {config.tolerance:.4f}")
+
+
+def _lack_of_evidence(bucket: Bucket, config: RunConfig, *, gated: bool) -> str:
+    """Why nothing can be said about a bucket; empty when something can."""
+    if bucket.lost > config.max_failures:
+        return (
+            f"{bucket.lost} of {bucket.asked} requests were lost"
+            f" ({bucket.failed} failed, {bucket.rejected} refused; max_failures is"
+            f" {config.max_failures})"
+        )
+    if bucket.wanted and not bucket.graded:
+        return "no samples collected"
+    needed = config.min_samples or max(1, bucket.wanted - config.max_failures)
+    if gated and bucket.graded < needed:
+        return (
+            f"only {bucket.graded} of {bucket.wanted} samples graded, {needed} are needed (lower"
+            " num_samples, or set min_samples)"
+        )
+    return ""

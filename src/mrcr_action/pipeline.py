@@ -108,10 +108,9 @@ async def _find(
         patient = server.command or "startup_max_wait_seconds" in resolved.given
         heartbeat = asyncio.create_task(_heartbeat(progress))
         try:
-            await _both(
-                server.ready(config.startup_max_wait_seconds if patient else ANSWER_SECONDS),
-                _in_thread(lambda: candidates.prepare(config.max_prompt_tokens)),
-            )
+            limit = config.startup_max_wait_seconds if patient else ANSWER_SECONDS
+            prepared = _in_thread(lambda: candidates.prepare(config.max_prompt_tokens))
+            await watched(_both(server.ready(limit), prepared), server)
         finally:
             heartbeat.cancel()
         found.start_up = time.perf_counter() - begin
@@ -179,18 +178,21 @@ async def find_model(client: Client, wanted: str | None, *, ours: bool) -> Model
     Args:
         client: the server.
         wanted: a served name, or the model that an entry was loaded from.
-        ours: whether the server was started for this model, so that its first entry will do.
+        ours: whether the server was started for this model.
 
     Raises:
         UsageError: the key is wrong, or the server serves other models only.
-        ServerError: the server serves nothing, or does not answer.
+        ServerError: the server serves nothing, or does not answer, or cannot be the one that
+            was started here.
     """
     try:
         entries = await client.models()
     except Denied as error:
+        key = "Pass the server's key in MRCR_API_KEY or with --api-key."
+        path = "Is the path of --base-url right? /v1 and what lies behind it are added to it."
         raise UsageError(
             f"{without_password(client.base_url)}: {error}",
-            hint="Pass the server's key in MRCR_API_KEY or with --api-key.",
+            hint=key if error.status in {401, 403} else path,
         ) from error
     except ApiError as error:
         raise ServerError(f"{without_password(client.base_url)}: {error}") from error
@@ -199,9 +201,12 @@ async def find_model(client: Client, wanted: str | None, *, ours: bool) -> Model
     for entry in entries:
         if wanted is None or wanted in {entry.id, entry.root}:
             return entry
-    if ours:
-        return entries[0]
     served = ", ".join(entry.id for entry in entries[:10])
+    if ours:
+        raise ServerError(
+            f"another server answers at {client.base_url}: it serves {served}, not {wanted}",
+            hint="Leave --port out to have a free one chosen.",
+        )
     raise UsageError(f"--model {wanted}: not served there; /v1/models lists {served}")
 
 

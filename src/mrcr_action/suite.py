@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mrcr_action.config.listing import unique_names
-from mrcr_action.errors import ExitCode
+from mrcr_action.errors import ExitCode, OutputError
 from mrcr_action.pipeline import exit_code, run
 from mrcr_action.report.console import print_result
 from mrcr_action.report.files import (
+    prepare_file,
     prepare_folder,
     remove_reports,
     write_overview,
@@ -57,14 +58,16 @@ def run_suite(
     is cut off loses nothing of those before it.
 
     Raises:
-        OutputError: the folder cannot be written.
+        OutputError: the folder cannot be written; or, once all is done and printed, a report
+            could not be.
     """
     prepare_folder(folder)
     remove_reports(folder)
     for job in jobs:
         if job.resolved.config.save_results:
             # Said now, not once the server has worked for an hour.
-            prepare_folder(Path(job.resolved.config.save_results).parent)
+            prepare_file(Path(job.resolved.config.save_results))
+    unwritten: OutputError | None = None
     results: list[Result] = []
     names = unique_names([job.resolved.name for job in jobs])
     with _Signals() as signals:
@@ -79,10 +82,18 @@ def run_suite(
             finally:
                 shown.close()
             results.append(result)
-            files = write_result(result, own) + write_overview(results, folder)
+            files: list[Path] = []
+            try:
+                files += write_result(result, own)
+                files += write_overview(results, folder)
+            except OutputError as error:
+                # The verdict is known: it is printed, and the next configuration has its turn.
+                unwritten = unwritten or error
             print_result(result, files)
             if exit_code(result) == ExitCode.CANCELLED:
                 break
+    if unwritten is not None:
+        raise unwritten
     return results
 
 

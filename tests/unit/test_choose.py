@@ -162,10 +162,11 @@ def test_too_few_samples_are_noted() -> None:
     plan = chosen({2: rows(2, 1, 99), 4: rows(4, 1)}, num_samples=4)
 
     assert plan.notes == (
-        "Only 1 of 2 samples with 2 needles were found: of 2 rows, 1 do not fit into 1,000 prompt"
-        " tokens.",
-        "Only 1 of 2 samples with 4 needles were found: of 1 rows, 0 do not fit into 1,000 prompt"
-        " tokens.",
+        *[
+            f"Only 1 of 2 samples with {n} needles were found: of {found} rows, {long} do not fit"
+            " into 1,000 prompt tokens."
+            for n, found, long in ((2, 2, 1), (4, 1, 0))
+        ],
     )
     assert plan.planned(2) == plan.planned(4) == 1
 
@@ -220,7 +221,7 @@ def test_counting_uses_the_requests_own_template_arguments() -> None:
     assert client.kwargs == [{}, {}]
 
 
-@pytest.mark.parametrize("status", [404, 405])
+@pytest.mark.parametrize("status", [401, 403, 404, 405])
 def test_without_tokenize_o200k_tokens_decide_and_it_is_noted(status: int) -> None:
     client = FakeClient(Denied(f"HTTP {status}", status=status))
 
@@ -233,8 +234,14 @@ def test_without_tokenize_o200k_tokens_decide_and_it_is_noted(status: int) -> No
     assert len(client.kwargs) == 1
 
 
-@pytest.mark.parametrize("error", [Denied("HTTP 401", status=401), Broken("HTTP 500", status=500)])
-@pytest.mark.parametrize("after", [0, 2])
+@pytest.mark.parametrize(
+    ("error", "after"),
+    [
+        (Denied("HTTP 401", status=401), 2),
+        (Broken("HTTP 500", status=500), 0),
+        (Broken("HTTP 500", status=500), 2),
+    ],
+)
 def test_a_tokenize_that_fails_otherwise_ends_the_choice(error: ApiError, after: int) -> None:
     client = FakeClient(error, after=after)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from mrcr_action import collect
-from mrcr_action.client import ApiError, Broken, Completion, Denied, Rejected, Unavailable
-from mrcr_action.collect import ATTEMPTS, Collector, request_body
+from mrcr_action.client import ApiError, Broken, Completion, Denied, Rejected, TimedOut, Unavailable
+from mrcr_action.client.retry import ATTEMPTS
+from mrcr_action.collect import Collector, request_body
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
@@ -127,8 +128,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             taken.append(seconds)
         await _sleep(0)
 
-    monkeypatch.setattr("mrcr_action.collect.asyncio.sleep", record)
-    monkeypatch.setattr("mrcr_action.collect.random.uniform", lambda low, high: low)
+    monkeypatch.setattr("mrcr_action.client.retry.asyncio.sleep", record)
+    monkeypatch.setattr("mrcr_action.client.retry.random.uniform", lambda low, high: low)
     return taken
 
 
@@ -452,3 +453,21 @@ def test_a_request_sends_neutral_sampling_and_lets_extra_body_override_all_but_t
     plain = request_body(RunConfig(), "m", sample(1))
     assert plain["chat_template_kwargs"] == {"enable_thinking": False}
     assert (plain["temperature"], plain["top_k"]) == (0.0, -1)
+
+
+def test_a_server_that_answers_nothing_is_given_up_on(journal: Journal) -> None:
+    client = FakeClient({row: [TimedOut("no complete answer within 9 s")] for row in range(20)})
+    done, problem, _ = collected(journal, range(20), lambda: client, concurrency=4)
+    assert isinstance(problem, ServerError)
+    assert str(problem).startswith("the last 4 requests got no answer in time: no complete answer")
+    assert len(client.asked) <= 8
+    assert [record.outcome for record in done.values()] == ["failed"] * 20
+
+
+def test_time_outs_between_answers_stop_nothing(journal: Journal) -> None:
+    script: dict[int, list[Exception | Completion]] = {
+        row: [TimedOut("late")] for row in range(0, 20, 2)
+    }
+    done, problem, _ = collected(journal, range(20), lambda: FakeClient(script), concurrency=1)
+    assert problem is None
+    assert [done[index].outcome for index in range(20)] == ["failed", "scored"] * 10

@@ -191,3 +191,30 @@ def test_a_bucket_with_too_many_lost_is_unclear_even_below_its_threshold(
 def test_only_a_pass_ends_in_exit_code_zero(conclusion: Any, code: ExitCode) -> None:
     assert EXIT_CODES[conclusion] == code
     assert (code == 0) == (conclusion == "pass")
+
+
+@pytest.mark.parametrize(
+    ("graded", "keys", "conclusion"),
+    [
+        (4, {}, "pass"),
+        (3, {}, "inconclusive"),
+        (3, {"max_failures": 1}, "pass"),
+        (2, {"max_failures": 1}, "inconclusive"),
+        (2, {"min_samples": 2}, "pass"),
+        (1, {"min_samples": 2}, "inconclusive"),
+    ],
+)
+def test_fewer_samples_than_asked_for_are_no_evidence_for_a_threshold(
+    make_bucket: MakeBucket, graded: int, keys: dict[str, Any], conclusion: str
+) -> None:
+    bucket = make_bucket(None, 0.9, wanted=4, scored=graded)
+    config = RunConfig(num_samples=4, needles=(2,), match_ratio_threshold=0.5, **keys)
+    verdict = judge([bucket], config)
+    assert verdict.conclusion == conclusion
+    if conclusion == "inconclusive":
+        assert f"only {graded} of 4 samples graded" in verdict.summary
+
+
+def test_fewer_samples_without_a_threshold_are_measured(make_bucket: MakeBucket) -> None:
+    bucket = make_bucket(None, 0.9, wanted=4, scored=1)
+    assert judge([bucket], RunConfig(num_samples=4, needles=(2,))).conclusion == "pass"

@@ -72,7 +72,7 @@ def test_every_example_is_accepted_by_the_schema_and_the_reader(path: Path) -> N
     [
         {},
         {"model_name": "m"},
-        {"model_name": None, "match_ratio_threshold": None, "extra_body": None},
+        {"model_name": None, "min_samples": None, "extra_body": None},
         {"match_ratio_threshold": 0.5},
         {"match_ratio_threshold": {"2": 0.99, "4": 0.84, "8": 0.76}, "needles": [8, 4, 2]},
         {"match_ratio_threshold": 0, "tolerance": 1},
@@ -101,6 +101,7 @@ def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -
         {"needles": []},
         {"needles": 2},
         {"needles": None},
+        {"match_ratio_threshold": None},
         {"match_ratio_threshold": 1.5},
         {"match_ratio_threshold": -0.5},
         {"match_ratio_threshold": {}},

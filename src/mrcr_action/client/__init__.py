@@ -1,7 +1,7 @@
 """The client of an OpenAI-compatible server."""
 
-from mrcr_action.client.api import Client, ModelEntry, as_json
-from mrcr_action.client.errors import ApiError, Broken, Denied, Rejected, Unavailable
+from mrcr_action.client.api import Client, Health, ModelEntry, as_json
+from mrcr_action.client.errors import ApiError, Broken, Denied, Rejected, TimedOut, Unavailable
 from mrcr_action.client.stream import Completion
 
 __all__ = [
@@ -10,8 +10,10 @@ __all__ = [
     "Client",
     "Completion",
     "Denied",
+    "Health",
     "ModelEntry",
     "Rejected",
+    "TimedOut",
     "Unavailable",
     "as_json",
 ]

@@ -16,10 +16,25 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mrcr_action.sample import Message
-from mrcr_action.client.errors import ApiError, Broken, Denied, Unavailable, error_of, reason_of
+from mrcr_action.client.errors import (
+    ApiError,
+    Broken,
+    Denied,
+    TimedOut,
+    Unavailable,
+    error_of,
+    reason_of,
+)
+from mrcr_action.client.retry import retried
 from mrcr_action.client.stream import Completion, read_stream
+from mrcr_action.errors import UsageError
 
 CONNECT_SECONDS = 10.0
+
+AT_ONCE_SECONDS = 2.0
+"""A connection that breaks this soon after a request took nothing on: a server restarts, a proxy
+is full. Later, a long prompt may have been worked on, and is not sent again."""
+
 HEALTH_SECONDS = 5.0
 QUERY_SECONDS = 120.0
 """Limit for /v1/models and /tokenize; counting a million tokens takes a while."""
@@ -32,6 +47,16 @@ class ModelEntry:
     id: str
     root: str | None
     max_model_len: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a look at /health found."""
+
+    status: int | None
+    """None for no answer."""
+    trouble: str
+    """Why the server is not healthy, in a few words; empty when it is."""
 
 
 class Client:
@@ -54,21 +79,31 @@ class Client:
             request_timeout: seconds that one chat completion may take in all.
             connections: most connections to keep.
             transport: replaces the network in tests.
+
+        Raises:
+            UsageError: the address, or a proxy of the environment, is none.
         """
         self.base_url = base_url.rstrip("/").removesuffix("/v1")
         self._request_timeout = request_timeout
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.AsyncClient(
-            base_url=self.base_url,
-            headers=headers,
-            transport=transport,
-            # A proxy of the environment must never get between this program and a server on
-            # this machine; see docs/architecture.md.
-            trust_env=not is_loopback(base_url),
-            follow_redirects=False,
-            timeout=httpx.Timeout(QUERY_SECONDS, connect=CONNECT_SECONDS, pool=None),
-            limits=httpx.Limits(max_connections=connections + 4, keepalive_expiry=30),
-        )
+        try:
+            self._http = httpx.AsyncClient(
+                base_url=self.base_url,
+                headers=headers,
+                transport=transport,
+                # A proxy of the environment must never get between this program and a server on
+                # this machine; see docs/architecture.md.
+                trust_env=not is_loopback(base_url),
+                follow_redirects=False,
+                timeout=httpx.Timeout(QUERY_SECONDS, connect=CONNECT_SECONDS, pool=None),
+                limits=httpx.Limits(max_connections=connections + 4, keepalive_expiry=30),
+            )
+        except (httpx.InvalidURL, ValueError, ImportError) as error:
+            raise UsageError(
+                f"the server cannot be addressed: {reason_of(error)}",
+                hint="Check --base-url, and the proxy variables of the environment (HTTP_PROXY,"
+                " HTTPS_PROXY, ALL_PROXY, NO_PROXY).",
+            ) from error
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,17 +116,14 @@ class Client:
     ) -> None:
         await self._http.aclose()
 
-    async def health(self) -> int | None:
-        """Status of /health, within 5 seconds; None for no answer, never an exception."""
+    async def health(self) -> Health:
+        """What /health says within 5 seconds; never an exception."""
         try:
             response = await self._http.get("/health", timeout=HEALTH_SECONDS)
-        except httpx.HTTPError:
-            return None
-        return response.status_code
-
-    async def healthy(self) -> bool:
-        """Whether /health answers 200."""
-        return await self.health() == httpx.codes.OK
+        except httpx.HTTPError as error:
+            return Health(None, f"no answer: {reason_of(error)}")
+        status = response.status_code
+        return Health(status, "" if status == httpx.codes.OK else f"/health says HTTP {status}")
 
     async def speaks(self) -> bool:
         """Whether /v1/models answers at all, be it with a refusal; some servers lack /health."""
@@ -167,11 +199,11 @@ class Client:
                     raise error_of(response)
                 return await read_stream(EventSource(response), begin=begin)
         except TimeoutError as error:
-            raise Broken(f"no complete answer within {limit:g} s") from error
+            raise TimedOut(f"no complete answer within {limit:g} s") from error
         except httpx.TimeoutException as error:
             if isinstance(error, httpx.ConnectTimeout):
                 raise Unavailable("no connection within 10 s") from error
-            raise Broken(f"no complete answer within {limit:g} s") from error
+            raise TimedOut(f"no complete answer within {limit:g} s") from error
         except (
             httpx.ConnectError,
             httpx.ReadError,
@@ -180,12 +212,20 @@ class Client:
         ) as error:
             if started:
                 raise Broken(f"the connection broke mid-answer ({reason_of(error)})") from error
-            raise Unavailable(f"no answer ({reason_of(error)})") from error
+            waited = time.perf_counter() - begin
+            if isinstance(error, httpx.ConnectError) or waited < AT_ONCE_SECONDS:
+                raise Unavailable(f"no answer ({reason_of(error)})") from error
+            raise Broken(f"no answer after {waited:.0f} s ({reason_of(error)})") from error
         except (httpx.HTTPError, httpx.InvalidURL, SSEError) as error:
             raise Broken(f"not an event stream ({reason_of(error)})") from error
 
     async def _json(
         self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return await retried(lambda: self._json_once(method, path, body))
+
+    async def _json_once(
+        self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         try:
             response = await self._http.request(method, path, json=body)

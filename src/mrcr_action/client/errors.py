@@ -4,11 +4,12 @@ What can go wrong is told apart here, because it decides what a sample becomes::
 
     ApiError
     ├── Rejected       the server refused this very request (400, 413, 422): not a zero
-    ├── Denied         the key or the model name is wrong (401, 403, 404): stop the run
-    ├── Unavailable    nothing was processed (connection refused or reset before the first
-    │                  byte, 429, 503): safe to send again
-    └── Broken         the answer was lost on the way (500, a cut stream, an error event,
-                       a time-out): a failure of the server, not of the model
+    ├── Denied         the key or the model name is wrong (401, 403, 404, 405): stop
+    ├── Unavailable    nothing was processed (connection refused, or reset at once; 429, 503):
+    │                  safe to send again
+    └── Broken         the answer was lost on the way (500, a cut stream, an error event): a
+        │              failure of the server, not of the model
+        └── TimedOut   it did not come in time
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ class Unavailable(ApiError):
 
 class Broken(ApiError):
     """The server began and did not finish."""
+
+
+class TimedOut(Broken):
+    """The answer did not come whole within the time that one request may take."""
 
 
 def error_of(response: httpx.Response) -> ApiError:

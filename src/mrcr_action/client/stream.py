@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from httpx_sse import EventSource
 
 
+NO_ANSWERS = {"abort", "error", "content_filter", "tool_calls", "function_call"}
+"""Finish reasons that come with something else than the model's own whole or cut text."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """An answer that arrived whole."""
@@ -86,8 +90,8 @@ async def read_stream(source: EventSource, *, begin: float) -> Completion:
         )
     if not done:
         raise Broken("the stream was cut off before its end")
-    if finish in {"abort", "error"}:
-        raise Broken(f"the server gave up on the request (finish_reason {finish})")
+    if finish in NO_ANSWERS:
+        raise Broken(f"the server ended the answer with finish_reason {finish}")
     return Completion(
         text="".join(parts),
         finish_reason=finish,

@@ -30,5 +30,9 @@ def config_schema() -> dict[str, Any]:
             choice["properties"] = {str(n): ratio for n in (2, 4, 8)}
             choice["additionalProperties"] = False
             choice["minProperties"] = 1
+    # To leave a threshold out is one thing; to leave it blank is a slip.
+    threshold = body["properties"]["match_ratio_threshold"]
+    threshold["anyOf"].remove({"type": "null"})
+    del threshold["default"]
     body["properties"]["needles"]["uniqueItems"] = True
     return {"$schema": DIALECT, **body, "title": "mrcr configuration"}

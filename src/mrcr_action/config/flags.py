@@ -18,7 +18,7 @@ GROUPS = {
     ),
     "the samples": "protocol dataset revision num_samples needles max_prompt_tokens",
     "the requests": ("max_tokens temperature seed concurrency extra_body request_timeout_seconds"),
-    "the gate": "match_ratio_threshold tolerance max_failures",
+    "the gate": "match_ratio_threshold tolerance max_failures min_samples",
     "the output": "output_dir save_results",
 }
 METAVARS = {

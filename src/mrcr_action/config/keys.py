@@ -30,7 +30,7 @@ Route = Literal["auto", "process", "external"]
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One configuration against one server; holds no secret, so it can be published."""
+    """One configuration against one server. It may hold secrets: see `mrcr_action.publish`."""
 
     model_name: Annotated[
         str | None,
@@ -148,6 +148,13 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " inconclusive. Such a request never counts as a zero.",
         ),
     ] = 0
+    min_samples: Annotated[
+        Count | None,
+        Meta(
+            description="Graded samples that a bucket with a threshold needs for a verdict."
+            " Default: all that were asked for, less max_failures."
+        ),
+    ] = None
     output_dir: Annotated[
         str, Meta(min_length=1, description="Folder for the reports and the server's log.")
     ] = "mrcr-results"

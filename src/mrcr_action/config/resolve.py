@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 ENV_PREFIX = "MRCR_"
 
+ALIASES = {"MODEL": "model_name", "THRESHOLD": "match_ratio_threshold"}
+"""Variables that are named like a flag rather than a key."""
+
+OTHER_VARIABLES = {"MRCR_API_KEY", "MRCR_VLLM", "MRCR_CACHE", "MRCR_SERVER_MARK"}
+"""Variables with the prefix that are no settings."""
+
 
 @dataclass(frozen=True)
 class Resolved:
@@ -59,11 +65,10 @@ def resolve(
         for key, value in file.values.items():
             _check_known(file, key)
             values[key], origins[key] = value, f"{file.where(key)}: {key}"
+    for key, variable in _variables(environ).items():
+        origins[key] = f"environment: {variable}"
+        values[key] = read_text(key, environ[variable], origin=origins[key])
     for key in TYPES:
-        variable = ENV_PREFIX + key.upper()
-        if environ.get(variable):
-            values[key] = read_text(key, environ[variable], origin=variable)
-            origins[key] = f"environment: {variable}"
         if key in flags:
             values[key] = read_text(key, flags[key], origin=flag_of(key))
             origins[key] = flag_of(key)
@@ -72,6 +77,28 @@ def resolve(
     _check_together(config, origins, str(path) if path else "")
     name = path.stem if path else (config.model_name or "run").rstrip("/").rsplit("/", 1)[-1]
     return Resolved(config=config, name=name, path=path, given=frozenset(typed))
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that hold a setting, by key; blank ones do not count.
+
+    Raises:
+        ConfigError: a variable with the prefix is none that is known. A threshold with a slip in
+            its name would otherwise gate nothing.
+    """
+    known = {ENV_PREFIX + key.upper(): key for key in TYPES}
+    known |= {ENV_PREFIX + alias: key for alias, key in ALIASES.items()}
+    found = {}
+    for variable in environ:
+        if not variable.startswith(ENV_PREFIX) or variable in OTHER_VARIABLES:
+            continue
+        if variable not in known:
+            near = difflib.get_close_matches(variable, known, n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigError(f"environment: {variable}: unknown setting{hint}")
+        if environ[variable].strip():
+            found[known[variable]] = variable
+    return found
 
 
 def _check_known(file: YamlFile, key: str) -> None:

@@ -56,6 +56,8 @@ def read_text(key: str, given: Any, *, origin: str) -> Any:
     if key == "needles":
         words = given if isinstance(given, list) else re.split(r"[,\s]+", given.strip("[] "))
         return [int(w) if w.isascii() and w.isdigit() else w for w in words if w]
+    if not given.strip() and key != "server_args":
+        raise ConfigError(f"{origin}: is empty", hint="Leave it out for the default.")
     if _is_text(key):
         return given
     try:
@@ -77,6 +79,11 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         if len(set(counts.values())) < len(counts):
             raise ConfigError(f"{origin}: {_show(key, value)}a needle count occurs twice")
         value = {counts[k]: v for k, v in value.items()}
+    if value is None and key == "match_ratio_threshold":
+        # Nothing must switch the gate off by accident, such as a variable that was not set.
+        raise ConfigError(
+            f"{origin}: is empty", hint="Leave the key out to measure without a threshold."
+        )
     if isinstance(value, bool) and key != "trust_remote_code":
         # A YAML `yes` or `on` where a number or a text belongs is always a slip.
         raise ConfigError(f"{origin}: {str(value).lower()}: true and false have no meaning here")

@@ -34,8 +34,19 @@ def prepare_folder(folder: Path) -> None:
         ) from error
 
 
-REPORTS = ("result.json", "samples.jsonl", "junit.xml", "summary.md", "server.log")
-"""What a run leaves in a folder."""
+def prepare_file(path: Path) -> None:
+    """See that a file can be written, in a folder that is made if need be.
+
+    Raises:
+        OutputError: it cannot.
+    """
+    prepare_folder(path.parent)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder", hint="Name a file for --save-results.")
+
+
+REPORTS = ("result.json", "samples.jsonl", "junit.xml", "summary.md")
+"""What a run leaves in a folder. A server started here writes its log anew; others have theirs."""
 
 
 def remove_reports(folder: Path) -> None:

@@ -18,6 +18,9 @@ HEADLINES = {
     "fail": "❌ MRCR failed",
     "inconclusive": "⚠️ MRCR is inconclusive",
 }
+MEASURED = "📏 MRCR measured, nothing gated"
+"""A pass without a threshold is no praise."""
+
 ROUTES = {"process": "served for this run", "external": "on a running server"}
 WORST_SHOWN = 5
 
@@ -29,7 +32,7 @@ def render_summary(results: Sequence[Result]) -> str:
 
 def _section(result: Result) -> str:
     parts = [
-        f"## {HEADLINES[result.verdict.conclusion]}: {markdown(result.name)}",
+        f"## {_headline(result)}: {markdown(result.name)}",
         markdown(result.verdict.summary, limit=2_000),
     ]
     if result.problem is not None:
@@ -44,6 +47,13 @@ def _section(result: Result) -> str:
     if result.invocation:
         parts.append(f"To reproduce: {code(shlex.join(result.invocation), limit=2_000)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _headline(result: Result) -> str:
+    gated = any(check.threshold is not None for check in result.verdict.checks)
+    if result.verdict.conclusion == "pass" and not gated:
+        return MEASURED
+    return HEADLINES[result.verdict.conclusion]
 
 
 def _problem(result: Result) -> str:
@@ -107,6 +117,9 @@ def _worst(result: Result) -> str:
 def _what(record: Record) -> str:
     if record.grade is None:
         return record.reason
+    if record.outcome == "truncated":
+        thought = f", after {record.reasoning_chars:,} characters of reasoning"
+        return "cut at max_tokens" + (thought if record.reasoning_chars else "")
     if not record.grade.nonce_hit:
         return "the answer does not start with the nonce"
-    return "cut at max_tokens" if record.outcome == "truncated" else "not the wanted text"
+    return "not the wanted text"

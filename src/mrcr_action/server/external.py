@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Self
 
 from mrcr_action.client import Client
+from mrcr_action.publish import without_password
 from mrcr_action.server.health import wait_healthy
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 30.0
 """Time for a server that is said to run, unless the configuration grants it a start-up."""
 
-OK = 200
 NO_SUCH_ROUTE = {401, 403, 404, 405}
 """What servers and gateways without a /health say of it."""
 
@@ -37,17 +37,22 @@ class ExternalServer:
     async def ready(self, limit: float) -> None:
         """Wait for /health, or for /v1/models where there is no /health."""
         async with Client(self.base_url, api_key=self.api_key) as client:
-            status = await client.health()
-            # A server without /health is judged by its models; one that says 503 is not well.
-            lacks_health = status in NO_SUCH_ROUTE and await client.speaks()
-            if status != OK and not lacks_health:
-                await wait_healthy(
-                    client,
-                    limit=limit,
-                    died=self.died,
-                    hint="Is the address right, and does the server run? For one that is still"
-                    " starting, set startup_max_wait_seconds.",
-                )
+
+            async def look() -> str:
+                health = await client.health()
+                # A server without /health is judged by its models; one that says 503 is not well.
+                if health.status in NO_SUCH_ROUTE and await client.speaks():
+                    return ""
+                return health.trouble
+
+            await wait_healthy(
+                look,
+                address=without_password(client.base_url),
+                limit=limit,
+                died=self.died,
+                hint="Is the address right, and does the server run? For one that is still"
+                " starting, set startup_max_wait_seconds.",
+            )
 
     async def died(self) -> ServerError:
         """Never returns: whether a foreign server died shows in its answers only."""

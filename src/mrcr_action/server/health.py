@@ -1,4 +1,4 @@
-"""Waiting for /health, with the server watched beside the wait."""
+"""Waiting until a server is well, with its death watched beside the wait."""
 
 from __future__ import annotations
 
@@ -6,33 +6,39 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from mrcr_action.errors import ServerError
-from mrcr_action.publish import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from mrcr_action.client import Client
 
 POLL_SECONDS = 0.25
 
 
 async def wait_healthy(
-    client: Client, *, limit: float, died: Callable[[], Awaitable[ServerError]], hint: str
+    look: Callable[[], Awaitable[str]],
+    *,
+    address: str,
+    limit: float,
+    died: Callable[[], Awaitable[ServerError]],
+    hint: str,
 ) -> None:
-    """Poll /health until it answers 200.
+    """Look until nothing is wrong.
 
     Args:
-        client: the server.
+        look: returns what is wrong with the server, or nothing.
+        address: what to call the server.
         limit: seconds in all.
         died: see `mrcr_action.server.Server`.
         hint: what to do when the time is up.
 
     Raises:
-        ServerError: the server died meanwhile, or the time is up.
+        ServerError: the server died meanwhile, or the time is up; says what was wrong last.
     """
+    trouble = ""
 
     async def poll() -> None:
-        while not await client.healthy():  # noqa: ASYNC110 - another process, no event to await
+        nonlocal trouble
+        while found := await look():
+            trouble = found
             await asyncio.sleep(POLL_SECONDS)
 
     polling = asyncio.create_task(poll())
@@ -42,9 +48,9 @@ async def wait_healthy(
         if death.done():
             raise death.result()
         if not polling.done():
-            address = without_password(client.base_url)
+            why = f" ({trouble})" if trouble else ""
             raise ServerError(
-                f"the server at {address} was not healthy within {limit:g} s", hint=hint
+                f"the server at {address} was not healthy within {limit:g} s{why}", hint=hint
             )
         polling.result()
     finally:

@@ -112,9 +112,14 @@ class ProcessServer:
     async def ready(self, limit: float) -> None:
         """See `mrcr_action.server.Server`."""
         async with Client(self.base_url, api_key=self.api_key) as client:
+
+            async def look() -> str:
+                return (await client.health()).trouble
+
             try:
                 await wait_healthy(
-                    client,
+                    look,
+                    address=self.base_url,
                     limit=limit,
                     died=self.died,
                     hint="A large model needs longer: raise startup_max_wait_seconds. The"

@@ -42,6 +42,11 @@ def route_of(config: RunConfig, *, has_file: bool) -> Literal["process", "extern
             "server process: an address was given too",
             hint="Leave --base-url out to start a server, or --server to attach to that one.",
         )
+    if has_file and config.server == "auto" and config.host is not None and not config.base_url:
+        raise UsageError(
+            f"--host {config.host}: a configuration file starts a server on this machine",
+            hint="To attach to the one at that host, add --server external, or pass --base-url.",
+        )
     if config.server == "external" and config.base_url is None and not host:
         raise UsageError("server external: no address", hint="Pass --base-url URL.")
     if config.server == "external" or (config.server == "auto" and address):

@@ -8,7 +8,16 @@ from typing import Any
 import httpx
 import pytest
 
-from mrcr_action.client import ApiError, Broken, Client, Denied, ModelEntry, Rejected, Unavailable
+from mrcr_action.client import (
+    ApiError,
+    Broken,
+    Client,
+    Denied,
+    Health,
+    ModelEntry,
+    Rejected,
+    Unavailable,
+)
 from mrcr_action.client.api import is_loopback
 from mrcr_action.sample import Message
 
@@ -254,16 +263,17 @@ def test_tokens_are_counted_with_the_template_arguments_and_the_generation_promp
 
 
 @pytest.mark.parametrize(
-    ("answer", "healthy"),
+    ("answer", "health"),
     [
-        (replying(200), True),
-        (replying(503), False),
-        (failing(httpx.ConnectError("refused")), False),
-        (failing(httpx.ReadTimeout("")), False),
+        (replying(200), Health(200, "")),
+        (replying(503), Health(503, "/health says HTTP 503")),
+        (replying(302), Health(302, "/health says HTTP 302")),
+        (failing(httpx.ConnectError("refused")), Health(None, "no answer: refused")),
+        (failing(httpx.ReadTimeout("")), Health(None, "no answer: ReadTimeout")),
     ],
 )
-def test_health_is_a_200_and_never_an_exception(answer: Answer, *, healthy: bool) -> None:
-    assert ask(answer, lambda client: client.healthy()) is healthy
+def test_health_is_a_200_and_its_trouble_is_named(answer: Answer, health: Health) -> None:
+    assert ask(answer, lambda client: client.health()) == health
 
 
 @pytest.mark.parametrize(
@@ -314,3 +324,33 @@ def test_proxies_of_the_environment_are_for_other_machines_only(
     assert is_loopback(url) is here
     assert client._http.trust_env is not here
     assert bool(client._http._mounts) is not here
+
+
+def test_a_connection_that_breaks_late_may_have_cost_a_prefill_and_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mrcr_action.client.api.AT_ONCE_SECONDS", 0.0)
+    with pytest.raises(Broken, match=r"no answer after 0 s \(reset\)"):
+        ask(failing(httpx.ReadError("reset")), chat)
+    with pytest.raises(Unavailable):
+        ask(failing(httpx.ConnectError("refused")), chat)
+
+
+def test_a_query_is_sent_again_while_the_server_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mrcr_action.client.retry.FIRST_PAUSE", 0.0)
+    answers = [httpx.Response(503), httpx.Response(429), httpx.Response(200, json={"data": []})]
+    assert ask(lambda _: answers.pop(0), lambda client: client.models()) == []
+    assert answers == []
+
+
+def test_a_query_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mrcr_action.client.retry.FIRST_PAUSE", 0.0)
+    asked = []
+
+    def busy(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(503)
+
+    with pytest.raises(Unavailable):
+        ask(busy, lambda client: client.models())
+    assert asked == ["/v1/models"] * 4

@@ -113,8 +113,13 @@ def test_what_comes_after_done_is_not_read() -> None:
         (events(), "the stream ended without a finish reason"),
         (events(*HELLO, STOP, done=False), "the stream was cut off before its end"),
         (events(*HELLO, STOP)[:-2], "the stream was cut off before its end"),
-        (events(delta("abort")), "the server gave up on the request (finish_reason abort)"),
-        (events(delta("error")), "the server gave up on the request (finish_reason error)"),
+        (events(delta("abort")), "the server ended the answer with finish_reason abort"),
+        (events(delta("error")), "the server ended the answer with finish_reason error"),
+        (
+            events(delta("content_filter")),
+            "the server ended the answer with finish_reason content_filter",
+        ),
+        (events(delta("tool_calls")), "the server ended the answer with finish_reason tool_calls"),
     ],
 )
 def test_anything_short_of_a_whole_answer_is_lost(body: bytes, message: str) -> None:

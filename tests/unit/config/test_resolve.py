@@ -19,6 +19,7 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "tolerance": ("0.1", "0.2", 0.1, 0.2),
     "protocol": ("openai", "vllm", "openai", "vllm"),
     "num_samples": ("10", "20", 10, 20),
+    "min_samples": ("5", "6", 5, 6),
     "needles": ("[4]", "4", (4,), (4,)),
     "max_prompt_tokens": ("1000", "2000", 1000, 2000),
     "max_tokens": ("100", "200", 100, 200),
@@ -127,8 +128,39 @@ def test_an_empty_variable_does_not_count(tmp_path: Path, key: str) -> None:
     assert getattr(read.config, key) == expected
 
 
-def test_other_variables_with_the_prefix_are_ignored() -> None:
-    assert resolve(None, {"MRCR_API_KEY": "k", "MRCR_VLLM": "v", "MRCR_X": "x"}, {}).given == set()
+def test_variables_with_the_prefix_that_are_no_settings_are_left_alone() -> None:
+    assert resolve(None, {"MRCR_API_KEY": "k", "MRCR_VLLM": "v"}, {}).given == set()
+
+
+def test_a_slip_in_the_name_of_a_variable_is_an_error() -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve(None, {"MRCR_TRESHOLD": "0.9"}, {})
+    message = "environment: MRCR_TRESHOLD: unknown setting; did you mean MRCR_THRESHOLD?"
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("variable", "key", "value"),
+    [("MRCR_THRESHOLD", "match_ratio_threshold", 0.9), ("MRCR_MODEL", "model_name", "0.9")],
+)
+def test_variables_may_be_named_like_their_flags(variable: str, key: str, value: object) -> None:
+    assert getattr(resolve(None, {variable: "0.9"}, {}).config, key) == value
+
+
+@pytest.mark.parametrize("text", ["", "  ", "null", "~"])
+def test_a_blank_threshold_never_switches_off_that_of_the_file(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, "match_ratio_threshold: 0.5\n")
+    with pytest.raises(ConfigError, match=r"^--match-ratio-threshold: is empty$"):
+        resolve(path, {}, {"match_ratio_threshold": text})
+    if not text.strip():
+        read = resolve(path, {"MRCR_MATCH_RATIO_THRESHOLD": text}, {})
+        assert read.config.match_ratio_threshold == 0.5
+
+
+def test_a_blank_threshold_in_a_file_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path, "match_ratio_threshold:\n")
+    with pytest.raises(ConfigError, match=r":1: match_ratio_threshold: is empty$"):
+        resolve(path, {}, {})
 
 
 def test_layers_are_merged_key_by_key_and_not_within_a_key(tmp_path: Path) -> None:

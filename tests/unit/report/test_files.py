@@ -144,7 +144,7 @@ def test_the_overview_covers_every_result(tmp_path: Path, make_result: MakeResul
     assert names(tmp_path) == ["junit.xml", "summary.md"]
     suites = ET.parse(junit).getroot().findall("testsuite")  # noqa: S314 - written here
     assert [suite.get("name") for suite in suites] == ["mrcr a", "mrcr b"]
-    assert summary.read_text(encoding="utf-8").count("## ✅ MRCR passed: ") == 2
+    assert summary.read_text(encoding="utf-8").count("## 📏 MRCR measured, nothing gated: ") == 2
 
 
 def test_reports_of_an_earlier_run_go_and_other_files_stay(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ GATED = RunConfig(num_samples=3, match_ratio_threshold={2: 0.9, 4: 0.8, 8: 0.7})
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "## ✅ MRCR passed: Qwen3.5-4B"),
+        ({}, "## 📏 MRCR measured, nothing gated: Qwen3.5-4B"),
         ({"config": GATED}, "## ✅ MRCR passed: Qwen3.5-4B"),
         (
             {"config": RunConfig(num_samples=3, match_ratio_threshold=0.95)},
@@ -114,7 +114,7 @@ def test_the_table_has_every_bucket(make_result: MakeResult) -> None:
 
 
 def test_every_result_has_a_section_in_the_order_given(make_result: MakeResult) -> None:
-    text = render_summary([make_result(name=name) for name in ("b", "a", "c")])
+    text = render_summary([make_result(name=name, config=GATED) for name in ("b", "a", "c")])
     heads = [line for line in text.splitlines() if line.startswith("## ")]
     assert heads == [f"## ✅ MRCR passed: {name}" for name in ("b", "a", "c")]
 

@@ -23,7 +23,7 @@ URL = "http://h:1"
         ({"model_name": "m"}, True, "process"),
         ({"model_name": "m"}, False, "process"),
         ({"model_name": "m", "port": 8000}, True, "process"),
-        ({"model_name": "m", "host": "h"}, True, "process"),
+        ({"model_name": "m", "host": "h", "server": "process"}, True, "process"),
         ({"model_name": "m", "port": 8000}, False, "external"),
         ({"port": 8000}, False, "external"),
         ({"host": "h"}, False, "external"),
