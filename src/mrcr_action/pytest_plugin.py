@@ -17,6 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+    from mrcr_action.errors import MrcrError
+
 OPTION = "--config-list-file"
 _OWNED = pytest.StashKey[bool]()
 
@@ -95,6 +97,7 @@ class ConfigItem(pytest.Item):
         from mrcr_action.config.resolve import resolve
         from mrcr_action.errors import ExitCode
         from mrcr_action.pipeline import exit_code
+        from mrcr_action.report.text import one_line
         from mrcr_action.suite import run_suite
 
         resolved = resolve(self.config_path, os.environ, {})
@@ -104,7 +107,7 @@ class ConfigItem(pytest.Item):
             # Ctrl-C ends the session, not just this configuration.
             raise KeyboardInterrupt
         if result.verdict.conclusion != "pass":
-            raise NotPassed(result.verdict.summary)
+            raise NotPassed(one_line(result.verdict.summary, 2_000))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any) -> Any:
         """The verdict, or the error and its hint; a traceback only for a fault of this program."""
@@ -124,5 +127,8 @@ class NotPassed(Exception):
     """The verdict was another than pass; the text is its summary."""
 
 
-def _text(error: Any) -> str:
-    return "\n".join(filter(None, [str(error), error.hint, error.details]))
+def _text(error: MrcrError) -> str:
+    from mrcr_action.report.text import lines, one_line
+
+    said = [one_line(str(error), 2_000), one_line(error.hint, 1_000), *lines(error.details)]
+    return "\n".join(filter(None, said))

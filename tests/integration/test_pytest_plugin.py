@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mrcr_action.errors import ServerError
+from mrcr_action.pytest_plugin import _text
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -105,6 +108,47 @@ def test_a_missing_entry_is_an_error_that_names_it(mrcr: Mrcr, run_pytest: Pytes
     assert ended.returncode == 2
     assert "ERROR collecting list.txt" in ended.stdout
     assert "list.txt:2: gone.yaml: no such file" in ended.stdout
+
+
+def test_what_is_told_of_a_failure_holds_no_control_character_and_no_workflow_command(
+    mrcr: Mrcr, run_pytest: Pytest, start_standin: StartStandIn, dataset: Path
+) -> None:
+    evil = "\x1b[2J\n::error::evil\u202e"
+    served = {"base_url": start_standin().url, "dataset": str(dataset)}
+    mrcr.list_of(
+        mrcr.config("error", **{evil: 1}),
+        mrcr.config("verdict", model_name=evil, **served),
+    )
+
+    ended = run_pytest("--config-list-file=list.txt")
+
+    assert ended.returncode == 1, ended.stdout
+    assert "2 failed" in ended.stdout
+    assert "[2J ::error::evil : unknown key" in ended.stdout
+    assert "MRCR is inconclusive: --model [2J ::error::evil : not served there" in ended.stdout
+    for harmful in ("\x1b", "\u202e", "\n::error"):
+        assert harmful not in ended.stdout
+
+
+def test_an_entry_with_control_characters_is_named_without_them(
+    mrcr: Mrcr, run_pytest: Pytest
+) -> None:
+    mrcr.list_of(mrcr.cwd / "go\x1b[2Jne.yaml")
+
+    ended = run_pytest("--config-list-file=list.txt")
+
+    assert ended.returncode == 2
+    assert "list.txt:1: go [2Jne.yaml: no such file" in ended.stdout
+    assert "\x1b" not in ended.stdout
+
+
+def test_details_of_an_error_keep_their_lines() -> None:
+    error = ServerError(
+        "died\x1b", hint="look\nthere", details="first\n::error::second\n\nlast\x07"
+    )
+    assert _text(error).splitlines() == [
+        *("died", "look there", "first", ": :error::second", "last"),
+    ]
 
 
 def test_a_missing_list_is_a_mistake_of_the_command_line(run_pytest: Pytest) -> None:

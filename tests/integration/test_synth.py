@@ -35,6 +35,36 @@ def test_what_is_synthesised_can_be_run(mrcr: Mrcr, start_standin: StartStandIn)
     assert (ended.result.data.dataset, ended.result.data.revision) == ("samples", None)
 
 
+def test_a_single_sample_can_be_run_though_its_second_file_is_empty(
+    mrcr: Mrcr, start_standin: StartStandIn
+) -> None:
+    made = mrcr(*("synth", "--needles", "2", "--bins", "512-1K", "--per-cell", "1", "--out", "one"))
+    assert made.code == 0, made.said
+    assert pq.read_metadata(mrcr.cwd / "one" / "2needle" / "2needle_1.parquet").num_rows == 0
+
+    ended = mrcr(
+        *("run", "--dataset", "one", "--base-url", start_standin().url, "--needles", "2"),
+        *("--protocol", "openai", "--num-samples", "1", "--threshold", "1"),
+    )
+
+    assert ended.code == 0, ended.said
+    assert ended.result.buckets[0].graded == 1
+
+
+def test_a_folder_that_reads_like_a_pattern_is_only_a_folder(
+    mrcr: Mrcr, start_standin: StartStandIn, dataset: Path
+) -> None:
+    shutil.copytree(dataset, mrcr.cwd / "rows[1]")
+
+    ended = mrcr(
+        *("run", "--dataset", "rows[1]", "--base-url", start_standin().url, "--needles", "2"),
+        *("--num-samples", "2", "--threshold", "1"),
+    )
+
+    assert ended.code == 0, ended.said
+    assert ended.result.data.dataset == "rows[1]"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -77,6 +107,9 @@ def bad_data(shared_mrcr: Mrcr, dataset: Path) -> Ended:
     whole = dataset / "2needle" / "2needle_0.parquet"
     folder("cut").write_bytes(whole.read_bytes()[:-100])
     shutil.copy(whole, folder("half"))
+    rows = whole.read_bytes()
+    folder("spoilt").write_bytes(rows[:100] + b"?" * 1000 + rows[1100:])
+    pq.write_table(pq.read_schema(whole).empty_table(), folder("rowless"))
     configs = [
         shared_mrcr.config(
             f"{name}-data",
@@ -84,7 +117,7 @@ def bad_data(shared_mrcr: Mrcr, dataset: Path) -> Ended:
             base_url="http://127.0.0.1:9",
             needles=[2, 4] if name == "half" else [2],
         )
-        for name in ("foreign", "text", "empty", "cut", "half", "missing")
+        for name in ("foreign", "text", "empty", "cut", "half", "spoilt", "rowless", "missing")
     ]
     return shared_mrcr("run", *configs)
 
@@ -100,6 +133,8 @@ def bad_data(shared_mrcr: Mrcr, dataset: Path) -> Ended:
         ("empty", "empty/2needle/2needle_0.parquet: not a parquet file"),
         ("cut", "cut/2needle/2needle_0.parquet: not a parquet file"),
         ("half", "half/4needle/4needle_0.parquet: no such file"),
+        ("spoilt", "./spoilt: 2needle/2needle_0.parquet cannot be loaded: "),
+        ("rowless", "rowless/2needle/2needle_0.parquet: no rows"),
         ("missing", "missing/2needle/2needle_0.parquet: no such file"),
     ],
 )
@@ -112,6 +147,8 @@ def test_files_that_hold_no_samples_are_named_with_what_is_wrong(
     assert (problem.kind, problem.exit_code) == ("DataError", 3)
     assert problem.message.startswith(message)
     assert f"MRCR is inconclusive: {message}" in bad_data.stdout
+    assert "An error occurred" not in problem.message
+    assert not any(word in problem.hint for word in ("internet", "rate limit", "HF_TOKEN"))
 
 
 def test_no_samples_exit_3_without_a_traceback(bad_data: Ended) -> None:

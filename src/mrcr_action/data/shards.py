@@ -6,6 +6,7 @@ asked for. The library keeps its files in its own cache (``HF_HOME``).
 
 from __future__ import annotations
 
+import glob
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +39,19 @@ class Shards:
     def check(self, shards: Iterable[str]) -> None:
         """Whether local shards are there and hold MRCR's columns; nothing for the hub's.
 
+        One of them may be empty, as the second of a single row is, but not all.
+
         Raises:
-            DataError: see `check_parquet`.
+            DataError: see `check_parquet`; or there is not one row.
         """
-        if self.folder is not None:
-            for shard in shards:
-                check_parquet(self.folder / shard)
+        if self.folder is None:
+            return
+        paths = [self.folder / shard for shard in shards]
+        if not sum([check_parquet(path) for path in paths]):
+            raise DataError(
+                f"{' and '.join(map(str, paths))}: no rows",
+                hint="Leave its needle count out of --needles, or write samples with `mrcr synth`.",
+            )
 
     def load(self, shard: str, row: int) -> Sample:
         """Read one row.
@@ -75,36 +83,44 @@ class Shards:
         return self._open[shard]
 
     def _load_shard(self, shard: str) -> Any:
-        if self.folder is not None:
-            path = self.folder / shard
-            check_parquet(path)
-            name, files, revision = "parquet", str(path), None
-        else:
-            name, files, revision = self.dataset, shard, self.revision
+        where = f"{self.dataset}: {shard}"
+        rows = (
+            self._load_from_hub(shard, where)
+            if self.folder is None
+            else self._load_file(self.folder / shard, where)
+        )
+        _check_columns(where, rows.column_names)
+        return rows
+
+    def _load_file(self, path: Path, where: str) -> Any:
         import datasets
 
-        if self.folder is not None:
-            # Nothing is fetched, so that its bars would only flicker by; and the library would
-            # report every load to its makers, and wait for that where there is no network.
-            datasets.disable_progress_bars()
-            datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-        try:
-            rows = datasets.load_dataset(
-                name,
-                data_files=files,
-                revision=revision,
-                split="train",
-                # The card counts the rows of all files, of which this is one.
-                verification_mode="no_checks",
-            )
-        except Exception as error:  # the library raises a wide family of errors
-            raise DataError(
-                f"{self.dataset}: {shard} cannot be loaded: {_first_line(error)}",
-                hint="Without internet, pass a folder with --dataset; a rate limit of the hub"
-                " shows as a missing file, and HF_TOKEN lifts it.",
-            ) from error
-        _check_columns(f"{self.dataset}: {shard}", rows.column_names)
-        return rows
+        if check_parquet(path) == 0:
+            # The library knows no split without rows.
+            return datasets.Dataset(SCHEMA.empty_table())
+        # Nothing is fetched, so that its bars would only flicker by; and the library would
+        # report every load to its makers, and wait for that where there is no network.
+        datasets.disable_progress_bars()
+        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
+        return _load(
+            "parquet",
+            # It takes a path for a pattern, a relative one together with the current folder's
+            # name; and no pattern finds anything behind "..".
+            data_files=glob.escape(str(path.parent.resolve() / path.name)),
+            where=where,
+            hint="The file may be damaged, or the folder of the library's cache (HF_HOME) without"
+            " room; `mrcr synth` writes other samples.",
+        )
+
+    def _load_from_hub(self, shard: str, where: str) -> Any:
+        return _load(
+            self.dataset,
+            data_files=shard,
+            revision=self.revision,
+            where=where,
+            hint="Without internet, pass a folder with --dataset; a rate limit of the hub shows as"
+            " a missing file, and HF_TOKEN lifts it.",
+        )
 
 
 def shards_of(n_needles: int, parts: Iterable[int]) -> list[str]:
@@ -112,8 +128,8 @@ def shards_of(n_needles: int, parts: Iterable[int]) -> list[str]:
     return [shard_path(n_needles, part) for part in parts]
 
 
-def check_parquet(path: Path) -> None:
-    """Whether a local file is parquet with the dataset's columns.
+def check_parquet(path: Path) -> int:
+    """Number of rows of a local file, which is parquet with the dataset's columns.
 
     Raises:
         DataError: it is missing, not parquet, or lacks columns, which are named.
@@ -128,10 +144,31 @@ def check_parquet(path: Path) -> None:
             " `mrcr synth` writes one.",
         )
     try:
-        columns = pa.parquet.read_schema(path).names
+        file = pa.parquet.read_metadata(path)
+        columns = file.schema.to_arrow_schema().names
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: not a parquet file: {_first_line(error)}") from error
     _check_columns(str(path), columns)
+    return int(file.num_rows)
+
+
+def _load(name: str, *, data_files: str, where: str, hint: str, revision: str | None = None) -> Any:
+    import datasets
+
+    try:
+        return datasets.load_dataset(
+            name,
+            data_files=data_files,
+            revision=revision,
+            split="train",
+            # The card counts the rows of all files, of which this is one.
+            verification_mode="no_checks",
+        )
+    except Exception as error:  # the library raises a wide family of errors
+        # This one says only that something else went wrong.
+        generic = isinstance(error, datasets.exceptions.DatasetGenerationError)
+        reason = (error.__cause__ if generic else None) or error
+        raise DataError(f"{where} cannot be loaded: {_first_line(reason)}", hint=hint) from error
 
 
 def _check_columns(where: str, columns: Iterable[str]) -> None:
