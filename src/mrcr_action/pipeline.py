@@ -110,7 +110,7 @@ async def _find(
         try:
             limit = config.startup_max_wait_seconds if patient else ANSWER_SECONDS
             prepared = _in_thread(lambda: candidates.prepare(config.max_prompt_tokens))
-            await watched(_both(server.ready(limit), prepared), server)
+            await watched(_both(server.ready(limit), prepared), server, late=False)
         finally:
             heartbeat.cancel()
         found.start_up = time.perf_counter() - begin

@@ -34,7 +34,7 @@ COMMAND_SECONDS = 90
 
 MRCR = Path(sys.executable).with_name("mrcr")
 
-MARK = "MRCR_TEST_PROCESS"
+MARK = "TESTED_MRCR_PROCESS"
 """Variable that every process below a command under test carries, so that none is overlooked."""
 
 

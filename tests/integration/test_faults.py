@@ -24,7 +24,7 @@ BAD_READING = {
 """Faults that are the model's, each with how many of its six answers are cut."""
 
 LOST = {
-    "abort": "gave up on the request",
+    "abort": "ended the answer",
     "cut": "the stream ended without a finish reason",
     "reset-mid": "the connection broke mid-answer",
     "error-event": "the stream carried an error: Internal server error",

@@ -19,8 +19,13 @@ LATE_SECONDS = 6.0
 """A vLLM whose engine was lost answers with errors first and ends within some 3 seconds."""
 
 
-async def watched(work: Awaitable[T], server: Server) -> T:
+async def watched(work: Awaitable[T], server: Server, *, late: bool = True) -> T:
     """Await work that needs the server.
+
+    Args:
+        work: what to wait for.
+        server: the server, entered.
+        late: whether a death that comes soon after a failure of the work is waited for.
 
     Raises:
         ServerError: the server died meanwhile; or the work failed for want of an answer, and the
@@ -35,8 +40,8 @@ async def watched(work: Awaitable[T], server: Server) -> T:
         try:
             return working.result()
         except (ApiError, ServerError):
-            if late := await death_soon(server):
-                raise late from None
+            if late and (death_after := await death_soon(server)):
+                raise death_after from None
             raise
     finally:
         for task in (working, death):
