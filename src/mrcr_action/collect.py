@@ -50,7 +50,7 @@ class Collector:
     """Time-outs since the last answer."""
 
     async def collect(self, plan: Plan) -> MrcrError | None:
-        """Ask everything; every ask of the plan ends in a record, whatever happens.
+        """Ask everything; unless cancelled, every ask of the plan ends in a record.
 
         Returns:
             What stopped the asking early, if anything did: the server died, it refused the key,

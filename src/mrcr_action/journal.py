@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """An append-only file of records; a context manager."""
+    """A file of records, begun anew and then only added to; a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

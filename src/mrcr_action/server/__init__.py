@@ -17,7 +17,7 @@ class Server(Protocol):
     base_url: str
     api_key: str | None
     command: tuple[str, ...]
-    """How it was started, without secrets; empty for a running server."""
+    """How it was started; empty for a running server. Masked before it is shown."""
 
     async def __aenter__(self) -> Self: ...
 

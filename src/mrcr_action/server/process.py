@@ -47,7 +47,7 @@ class ProcessServer:
         """Prepare a server; nothing is started yet.
 
         Args:
-            command: program and arguments; they are shown in reports, so no secret among them.
+            command: program and arguments.
             port: where it will listen, on 127.0.0.1.
             log: file for its output.
             env: variables on top of this process's own.
