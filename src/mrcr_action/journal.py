@@ -33,7 +33,7 @@ class Journal:
             OutputError: the disk is full or gone, or the journal is closed.
         """
         try:
-            self._file.write(encode_record(record) + b"\n")
+            self._file.write(encode_line(record) + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
         except (OSError, ValueError) as error:
@@ -52,11 +52,6 @@ class Journal:
         # What counts is on disk; what could not be written is tried again here, in vain.
         with contextlib.suppress(OSError):
             self._file.close()
-
-
-def encode_record(record: Record) -> bytes:
-    """A record as one line of JSON."""
-    return encode_line(record)
 
 
 def read_journal(path: Path) -> list[Record]:

@@ -6,8 +6,8 @@ import pytest
 
 from mrcr_action.errors import OutputError
 from mrcr_action.grade import Grade
-from mrcr_action.journal import Journal, encode_record, read_journal
-from mrcr_action.result import Record
+from mrcr_action.journal import Journal, read_journal
+from mrcr_action.result import Record, encode_line
 
 MakeRecord = Callable[..., Record]
 FULL = Path("/dev/full")
@@ -49,7 +49,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_journal(
 
 
 def test_what_is_at_its_default_is_not_written(make_record: MakeRecord) -> None:
-    fields = json.loads(encode_record(make_record(0)))
+    fields = json.loads(encode_line(make_record(0)))
     assert "reason" not in fields
     assert "response" not in fields
     assert fields["outcome"] == "scored"
