@@ -43,6 +43,8 @@ class Collector:
     journal: Journal
     died: Callable[[], Awaitable[ServerError]]
     """Returns once the server is known to be dead, with the cause; never, if nobody can know."""
+    hide: Callable[[str], str]
+    """Replaces secrets in what a server or a library says."""
     progress: Progress
     done: dict[int, Record] = field(default_factory=dict)
     """Finished asks by index; what a cancelled run has to show."""
@@ -77,7 +79,7 @@ class Collector:
         finally:
             # Nothing is left to grade, unless the run was cancelled: then nobody waits for it.
             grader.shutdown(wait=False, cancel_futures=True)
-        why = str(problem) if problem else "the run was stopped"
+        why = self.hide(str(problem)) if problem else "the run was stopped"
         for ask in plan.asks:
             if ask.index not in self.done:
                 record = _lost(ask, "failed", f"not asked to the end: {why}")
@@ -127,7 +129,8 @@ class Collector:
             self._count_silence(error)
             outcome = "rejected" if isinstance(error, Rejected) else "failed"
             seconds = time.perf_counter() - begin
-            return sample, _lost(ask, outcome, str(error), attempts=attempts, seconds=seconds)
+            reason = self.hide(str(error))
+            return sample, _lost(ask, outcome, reason, attempts=attempts, seconds=seconds)
         self._silent.clear()
         return sample, (completion, attempts)
 

@@ -17,6 +17,8 @@ from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Ti
 from mrcr_action.stats import buckets_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mrcr_action.client import ModelEntry
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.plan import Plan
@@ -121,12 +123,12 @@ def _utc(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def problem_of(error: MrcrError) -> Problem:
-    """An error as the result document holds it."""
+def problem_of(error: MrcrError, hide: Callable[[str], str]) -> Problem:
+    """An error as the result document holds it, without what ``hide`` replaces."""
     return Problem(
         kind=type(error).__name__,
-        message=str(error),
-        hint=error.hint,
-        details=error.details,
+        message=hide(str(error)),
+        hint=hide(error.hint),
+        details=hide(error.details),
         exit_code=error.exit_code,
     )

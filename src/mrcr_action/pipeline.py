@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
+import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrcr_action.choose import Candidates, choose
@@ -20,7 +23,7 @@ from mrcr_action.errors import ExitCode, MrcrError, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
 from mrcr_action.gate import EXIT_CODES
 from mrcr_action.journal import Journal
-from mrcr_action.publish import without_password
+from mrcr_action.publish import scrub, secrets_of, without_password
 from mrcr_action.result import (
     Problem,
     Result,
@@ -73,12 +76,17 @@ async def run(
     found = Findings(notes=list(notes))
     if "--trust-remote-code" in (word.replace("_", "-") for word in server.command):
         found.notes.append("The model's repository may run its own code (trust_remote_code).")
+    # A server's log and its error messages may quote what it was started or asked with.
+    secrets = secrets_of(resolved.config, api_key=server.api_key, environ=os.environ)
+    hide = partial(scrub, secrets=secrets)
     with Journal(output / "samples.jsonl") as journal:
         try:
-            await _find(found, resolved, server=server, journal=journal, progress=progress)
+            await _find(
+                found, resolved, server=server, journal=journal, progress=progress, hide=hide
+            )
         except MrcrError as error:
-            log.debug("the run was stopped", exc_info=error)
-            found.problem = problem_of(error)
+            log.debug("%s", hide("".join(traceback.format_exception(error))))
+            found.problem = problem_of(error, hide)
         except asyncio.CancelledError:
             found.problem = Problem(
                 kind="Cancelled",
@@ -96,7 +104,13 @@ def exit_code(result: Result) -> int:
 
 
 async def _find(
-    found: Findings, resolved: Resolved, *, server: Server, journal: Journal, progress: Progress
+    found: Findings,
+    resolved: Resolved,
+    *,
+    server: Server,
+    journal: Journal,
+    progress: Progress,
+    hide: Callable[[str], str],
 ) -> None:
     config = resolved.config
     candidates = Candidates(config)
@@ -136,6 +150,7 @@ async def _find(
                 shards=candidates.shards,
                 journal=journal,
                 died=server.died,
+                hide=hide,
                 progress=progress.answered,
             )
             try:

@@ -294,3 +294,21 @@ def test_a_dataset_that_cannot_be_read_is_found_before_the_server_is_started(
     assert f"{shard}: not a parquet file" in ended.stdout
     assert not (ended.folder / "server.log").exists()
     assert (ended.folder / "junit.xml").is_file()
+
+
+def test_secrets_that_a_dying_server_prints_stand_in_its_own_log_alone(
+    mrcr: Mrcr, fake_vllm: FakeVllm, dataset: Path
+) -> None:
+    body = "print('ValueError: bad token', sys.argv, os.environ['HF_TOKEN']); sys.exit(1)"
+    running = mrcr.start(
+        *("run", "--model", "m", "--dataset", dataset, "--server-args=--hf-token hf_planted1"),
+        *("--env", "{HF_TOKEN: hf_planted2}", "--debug"),
+        env=fake_vllm(body),
+    )
+    ended = running.wait()
+    assert ended.code == 3
+    assert "ValueError: bad token" in ended.result.verdict.summary
+    for path in ended.folder.iterdir():
+        assert ("hf_planted" in path.read_text()) is (path.name == "server.log"), path
+    assert "Traceback" in ended.stderr
+    assert "hf_planted" not in ended.said

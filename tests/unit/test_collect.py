@@ -151,6 +151,7 @@ def collected(
             shards=cast("Shards", FakeShards()),
             journal=journal,
             died=died,
+            hide=lambda text: text.replace("hunter2", "***"),
             progress=progress,
         )
         problem = await asyncio.wait_for(collector.collect(plan_of(*rows)), 20)
@@ -415,6 +416,7 @@ def test_a_cancelled_run_keeps_what_is_done(journal: Journal) -> None:
             shards=cast("Shards", FakeShards()),
             journal=journal,
             died=never,
+            hide=str,
             progress=lambda record: None,
         )
         collecting = asyncio.create_task(collector.collect(plan_of(0, 1, 2, 3)))
@@ -471,3 +473,9 @@ def test_time_outs_between_answers_stop_nothing(journal: Journal) -> None:
     done, problem, _ = collected(journal, range(20), lambda: FakeClient(script), concurrency=1)
     assert problem is None
     assert [done[index].outcome for index in range(20)] == ["failed", "scored"] * 10
+
+
+def test_a_secret_that_the_server_quotes_is_not_written(journal: Journal) -> None:
+    script = scripted(r0=[Broken("HTTP 500: bad key hunter2")])
+    collected(journal, range(1), script)
+    assert [record.reason for record in read_journal(journal.path)] == ["HTTP 500: bad key ***"]

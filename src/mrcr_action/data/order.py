@@ -53,6 +53,8 @@ def _streamed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
 
     (shard,) = shards_of(n_needles, parts_of("vllm"))
     rows = shards.candidates(shard, n_needles)
+    if not rows:
+        return []
 
     numbers = datasets.Dataset.from_dict({"index": list(range(len(rows)))})
     stream = numbers.to_iterable_dataset()
