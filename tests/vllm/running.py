@@ -75,13 +75,13 @@ class Running:
         self._tree.update((process.pid, process) for process in found)
         return found
 
-    def finish(self, seconds: float = RUN_SECONDS) -> Run:
-        """Wait for its end; nothing that it started may be left."""
+    def finish(self, seconds: float = RUN_SECONDS, linger: float = 5) -> Run:
+        """Wait for its end; nothing that it started may be left, at once or soon."""
         try:
             code = self.process.wait(seconds)
         finally:
             self.stop()
-        _, left = psutil.wait_procs(list(self._tree.values()), timeout=5)
+        _, left = psutil.wait_procs(list(self._tree.values()), timeout=linger)
         assert not left, f"left behind: {left}"
         return Run(code, self._text(self._stdout), self._text(self._stderr), self.output)
 

@@ -65,5 +65,15 @@ def test_killed_engine_makes_the_run_inconclusive_within_seconds(
     assert "the server ended by itself" in run.text
 
 
+def test_killed_command_leaves_no_engine_behind(start: Callable[..., Running]) -> None:
+    running = start(PROBE)
+    running.wait_for("Asking")
+    assert any("EngineCore" in _title(p) for p in running.descendants())
+    running.process.kill()
+    # Checks that nothing is left; the guard gives a vLLM that is busy its grace first.
+    run = running.finish(seconds=30, linger=30)
+    assert run.exit_code == -9
+
+
 def _title(process: psutil.Process) -> str:
     return " ".join([process.name(), *process.cmdline()])
