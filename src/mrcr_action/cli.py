@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import logging
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mrcr_action import __version__
 from mrcr_action.config.flags import add_config_flags, given_flags
 from mrcr_action.errors import ExitCode, MrcrError
+from mrcr_action.report.stream import quiet_streams
 from mrcr_action.report.text import lines, one_line
 
 if TYPE_CHECKING:
@@ -33,9 +33,19 @@ start here:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and turn errors into one line and an exit code."""
-    parser = make_parser()
-    options = parser.parse_args(arguments)
-    _set_up(debug=options.debug)
+    with quiet_streams():
+        try:
+            return _main(arguments)
+        except KeyboardInterrupt:
+            return ExitCode.CANCELLED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    options = make_parser().parse_args(arguments)
+    if options.debug:
+        # What stopped a run is part of its result; its traceback is logged.
+        logging.basicConfig(format="%(name)s: %(message)s")
+        logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
     try:
         return int(options.function(options))
     except MrcrError as error:
@@ -46,12 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if line:
                 print(f"  {line}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        return ExitCode.CANCELLED
-    except BrokenPipeError:
-        # The reader of standard output went away (`mrcr … | head`); nothing is left to tell it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.CANNOT_JUDGE
     except Exception as error:
         if options.debug:
             traceback.print_exc()
@@ -61,16 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return ExitCode.CANNOT_JUDGE
-
-
-def _set_up(*, debug: bool) -> None:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal or log in a narrow encoding loses a sign, not the verdict.
-        sys.stdout.reconfigure(errors="replace")
-    if debug:
-        # What stopped a run is part of its result; its traceback is logged.
-        logging.basicConfig(format="%(name)s: %(message)s")
-        logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
 
 
 def make_parser() -> argparse.ArgumentParser:

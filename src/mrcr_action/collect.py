@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action.client import ApiError, Denied, Rejected, TimedOut, as_json
 from mrcr_action.client.retry import retried
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.result import Record
@@ -50,6 +50,8 @@ class Collector:
     """Finished asks by index; what a cancelled run has to show."""
     _silent: list[TimedOut] = field(default_factory=list)
     """Time-outs since the last answer."""
+    _grading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """One grade at a time: they would only slow each other down."""
 
     async def collect(self, plan: Plan) -> MrcrError | None:
         """Ask everything; unless cancelled, every ask of the plan ends in a record.
@@ -58,27 +60,22 @@ class Collector:
             What stopped the asking early, if anything did: the server died, it refused the key,
             or the journal could not be written.
         """
-        grader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="grade")
+        asking = asyncio.create_task(self._ask_all(plan))
+        death = asyncio.ensure_future(self.died())
+        problem: MrcrError | None = None
         try:
-            asking = asyncio.create_task(self._ask_all(plan, grader))
-            death = asyncio.ensure_future(self.died())
-            problem: MrcrError | None = None
-            try:
-                await asyncio.wait({asking, death}, return_when=asyncio.FIRST_COMPLETED)
-                if death.done() and not asking.done():
-                    problem = death.result()
-                    await asyncio.wait({asking}, timeout=DEATH_GRACE)
-            finally:
-                for task in (asking, death):
-                    task.cancel()
-                ended, _ = await asyncio.gather(asking, death, return_exceptions=True)
-            if isinstance(ended, MrcrError):
-                problem = problem or ended
-            elif isinstance(ended, Exception):
-                raise ended
+            await asyncio.wait({asking, death}, return_when=asyncio.FIRST_COMPLETED)
+            if death.done() and not asking.done():
+                problem = death.result()
+                await asyncio.wait({asking}, timeout=DEATH_GRACE)
         finally:
-            # Nothing is left to grade, unless the run was cancelled: then nobody waits for it.
-            grader.shutdown(wait=False, cancel_futures=True)
+            for task in (asking, death):
+                task.cancel()
+            ended, _ = await asyncio.gather(asking, death, return_exceptions=True)
+        if isinstance(ended, MrcrError):
+            problem = problem or ended
+        elif isinstance(ended, Exception):
+            raise ended
         why = self.hide(str(problem)) if problem else "the run was stopped"
         for ask in plan.asks:
             if ask.index not in self.done:
@@ -89,7 +86,7 @@ class Collector:
                     self._finish(record)
         return problem
 
-    async def _ask_all(self, plan: Plan, grader: ThreadPoolExecutor) -> None:
+    async def _ask_all(self, plan: Plan) -> None:
         waiting = iter(plan.asks)
 
         async def worker() -> None:
@@ -99,7 +96,7 @@ class Collector:
                     self._finish(outcome)
                 else:
                     # A worker goes on to the next ask while the grade is computed elsewhere.
-                    group.create_task(self._grade(ask, sample, *outcome, grader))
+                    group.create_task(self._grade(ask, sample, *outcome))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -120,14 +117,14 @@ class Collector:
 
         try:
             completion = await retried(send)
-        except Denied as error:
-            raise UsageError(
-                f"the server refuses every request: {error}",
-                hint="Check the API key (MRCR_API_KEY) and the model name.",
-            ) from error
         except ApiError as error:
+            if isinstance(error, Denied) and (not self.done or error.status in {401, 404}):
+                raise UsageError(
+                    f"the server refuses the requests: {error}",
+                    hint="Check the API key (MRCR_API_KEY) and the model name.",
+                ) from error
             self._count_silence(error)
-            outcome = "rejected" if isinstance(error, Rejected) else "failed"
+            outcome = "rejected" if isinstance(error, (Rejected, Denied)) else "failed"
             seconds = time.perf_counter() - begin
             reason = self.hide(str(error))
             return sample, _lost(ask, outcome, reason, attempts=attempts, seconds=seconds)
@@ -158,12 +155,11 @@ class Collector:
         sample: Sample,
         completion: Completion,
         attempts: int,
-        grader: ThreadPoolExecutor,
     ) -> None:
-        loop = asyncio.get_running_loop()
-        graded = await loop.run_in_executor(
-            grader, grade, completion.text, sample.answer, sample.nonce
-        )
+        async with self._grading:
+            graded = await in_daemon_thread(
+                lambda: grade(completion.text, sample.answer, sample.nonce)
+            )
         truncated = completion.finish_reason == "length"
         self._finish(
             Record(

@@ -60,6 +60,18 @@ def threshold_of(bucket: Bucket, config: RunConfig) -> float | None:
     return threshold if bucket.n_needles is None else None
 
 
+def toothless(config: RunConfig) -> list[str]:
+    """A sentence for each threshold that no server can miss."""
+    threshold = config.match_ratio_threshold
+    named = threshold if isinstance(threshold, dict) else {None: threshold}
+    return [
+        f"The threshold {expected:g} with a tolerance of {config.tolerance:g} can never be missed"
+        + (f" ({n} needles)." if n else ".")
+        for n, expected in named.items()
+        if expected is not None and expected <= config.tolerance
+    ]
+
+
 def _check(bucket: Bucket, config: RunConfig) -> Check:
     name = "match_ratio" if bucket.n_needles is None else f"match_ratio_{bucket.name}"
     expected = threshold_of(bucket, config)

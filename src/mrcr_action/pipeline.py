@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 import time
 import traceback
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from mrcr_action.choose import Candidates, choose
 from mrcr_action.client import ApiError, Client, Denied, ModelEntry
 from mrcr_action.collect import Collector
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import ExitCode, MrcrError, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
-from mrcr_action.gate import EXIT_CODES
+from mrcr_action.gate import EXIT_CODES, toothless
 from mrcr_action.journal import Journal
 from mrcr_action.publish import scrub, secrets_of, without_password
 from mrcr_action.result import (
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.report.progress import Progress
     from mrcr_action.server import Server
-
-T = TypeVar("T")
 
 HEARTBEAT_SECONDS = 30.0
 
@@ -76,6 +74,7 @@ async def run(
     found = Findings(notes=list(notes))
     if "--trust-remote-code" in (word.replace("_", "-") for word in server.command):
         found.notes.append("The model's repository may run its own code (trust_remote_code).")
+    found.notes.extend(toothless(resolved.config))
     # A server's log and its error messages may quote what it was started or asked with.
     secrets = secrets_of(resolved.config, api_key=server.api_key, environ=os.environ)
     hide = partial(scrub, secrets=secrets)
@@ -87,6 +86,14 @@ async def run(
         except MrcrError as error:
             log.debug("%s", hide("".join(traceback.format_exception(error))))
             found.problem = problem_of(error, hide)
+        except Exception as error:
+            # A fault of this program must not cost the reports of what was found before it.
+            log.debug("%s", hide("".join(traceback.format_exception(error))))
+            found.problem = Problem(
+                kind="InternalError",
+                message=hide(f"internal error: {type(error).__name__}: {error}"),
+                hint="This is a fault of mrcr. Run again with --debug and report what it prints.",
+            )
         except asyncio.CancelledError:
             found.problem = Problem(
                 kind="Cancelled",
@@ -123,7 +130,7 @@ async def _find(
         heartbeat = asyncio.create_task(_heartbeat(progress))
         try:
             limit = config.startup_max_wait_seconds if patient else ANSWER_SECONDS
-            prepared = _in_thread(lambda: candidates.prepare(config.max_prompt_tokens))
+            prepared = in_daemon_thread(lambda: candidates.prepare(config.max_prompt_tokens))
             await watched(_both(server.ready(limit), prepared), server, late=False)
         finally:
             heartbeat.cancel()
@@ -259,24 +266,3 @@ async def _heartbeat(progress: Progress) -> None:
     while True:
         await asyncio.sleep(HEARTBEAT_SECONDS)
         progress.waiting(time.perf_counter() - begin)
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Run in a daemon thread, which, unlike a pool's, a cancelled run does not wait for."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(setter: Callable[[Any], None], value: Any) -> None:
-        if not future.done():
-            setter(value)
-
-    def body() -> None:
-        try:
-            outcome = (future.set_result, work())
-        except BaseException as error:
-            outcome = (future.set_exception, error)  # type: ignore[assignment]
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, *outcome)
-
-    threading.Thread(target=body, daemon=True, name="prepare").start()
-    return await future

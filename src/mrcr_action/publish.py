@@ -10,7 +10,7 @@ from urllib.parse import unquote, unquote_plus
 
 import msgspec
 
-from mrcr_action.config.resolve import server_arguments
+from mrcr_action.config.faults import server_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

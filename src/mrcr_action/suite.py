@@ -14,6 +14,7 @@ from mrcr_action.errors import ExitCode, OutputError
 from mrcr_action.pipeline import exit_code, run
 from mrcr_action.report.console import print_result
 from mrcr_action.report.files import (
+    locked,
     prepare_file,
     prepare_folder,
     remove_reports,
@@ -62,20 +63,20 @@ def run_suite(
             could not be.
     """
     prepare_folder(folder)
-    remove_reports(folder)
-    for job in jobs:
-        if job.resolved.config.save_results:
-            # Said now, not once the server has worked for an hour.
-            prepare_file(Path(job.resolved.config.save_results))
     unwritten: OutputError | None = None
     results: list[Result] = []
     names = unique_names([job.resolved.name for job in jobs])
-    with _Signals() as signals:
+    with locked(folder), _Signals() as signals:
+        # All of them now: were this run cut off, older reports would pass for its own.
+        for own in (folder, *(folder / name for name in names)):
+            remove_reports(own)
+        for job in jobs:
+            if job.resolved.config.save_results:
+                # Said now, not once the server has worked for an hour.
+                prepare_file(Path(job.resolved.config.save_results), beside=folder)
         for job, name in zip(jobs, names, strict=True):
             own = folder if len(jobs) == 1 else folder / name
-            if own != folder:
-                prepare_folder(own)
-                remove_reports(own)
+            prepare_folder(own)
             shown = progress()
             try:
                 result = _run_one(job, own, shown, signals)
@@ -104,7 +105,7 @@ def worst_exit_code(results: Sequence[Result]) -> int:
 
 
 class _Signals:
-    """SIGINT and SIGTERM cancel the job that runs; they never cut off the writing of reports.
+    """SIGINT, SIGTERM and SIGHUP cancel the job that runs, and never cut off its reports.
 
     A job that starts after a signal is cancelled at once. Once a signal has come, further ones
     change nothing any more, up to the exit of the process, which then lies ahead: a runner that
@@ -118,7 +119,7 @@ class _Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(ValueError):
                 self._before[number] = signal.signal(number, self._receive)
         return self

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from mrcr_action.result import decode_result
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from tests.integration.conftest import Ended, Mrcr, Recorder, StandIn, StartStandIn
 
@@ -264,3 +269,41 @@ def test_debug_shows_what_stopped_a_run(mrcr: Mrcr, dataset: Path) -> None:
     assert ended.code == 3
     assert "Traceback" in ended.stderr
     assert "mrcr_action.errors.ServerError" in ended.stderr
+
+
+def test_reports_are_written_whether_or_not_anybody_reads_along(
+    mrcr: Mrcr, healthy: StandIn, dataset: Path
+) -> None:
+    command = ["run", "--base-url", healthy.url, "--dataset", str(dataset), *QUICK]
+    with Path("/dev/full").open("w") as full:
+        code = subprocess.run(
+            [sys.executable, "-m", "mrcr_action", *command],
+            cwd=mrcr.cwd,
+            env=dict(mrcr.environment),
+            stdout=full,
+            stderr=full,
+            check=False,
+        ).returncode
+    assert code == 0
+    assert decode_result((mrcr.cwd / "mrcr-results/result.json").read_bytes()).num_samples == 1
+    assert (mrcr.cwd / "mrcr-results/junit.xml").exists()
+
+
+def test_a_fault_of_this_program_keeps_its_reports_and_the_next_configuration(
+    mrcr: Mrcr, healthy: StandIn, dataset: Path, fake_vllm: Callable[..., dict[str, str]]
+) -> None:
+    keys = {"dataset": str(dataset), "needles": [2], "num_samples": 1}
+    big = mrcr.config("big", model_name="m", env={"A": "x" * 200_000}, **keys)
+    good = mrcr.config("good", base_url=healthy.url, **keys)
+    ended = mrcr("run", big, good, env=fake_vllm())
+    assert ended.code == 3
+    assert "internal error: OSError" in ended.result_of("big").verdict.summary
+    assert ended.result_of("good").verdict.conclusion == "pass"
+
+
+def test_reasons_for_lost_requests_are_printed(
+    mrcr: Mrcr, start_standin: StartStandIn, dataset: Path
+) -> None:
+    server = start_standin("--fault", "status=500")
+    ended = mrcr("run", "--base-url", server.url, "--dataset", dataset, *QUICK)
+    assert "lost: 1 x HTTP 500" in ended.stdout

@@ -255,7 +255,10 @@ def test_a_refused_key_stops_the_run_and_leaves_no_ask_without_a_record(
     journal: Journal,
 ) -> None:
     done, problem, client = collected(
-        journal, range(20), scripted(r3=[Denied("HTTP 401: Unauthorized")]), concurrency=2
+        journal,
+        range(20),
+        scripted(r3=[Denied("HTTP 401: Unauthorized", status=401)]),
+        concurrency=2,
     )
 
     assert isinstance(problem, UsageError)
@@ -265,7 +268,7 @@ def test_a_refused_key_stops_the_run_and_leaves_no_ask_without_a_record(
     assert len(read_journal(journal.path)) == 20
     assert done[19].outcome == "failed"
     assert done[19].reason == (
-        "not asked to the end: the server refuses every request: HTTP 401: Unauthorized"
+        "not asked to the end: the server refuses the requests: HTTP 401: Unauthorized"
     )
 
 
@@ -370,7 +373,7 @@ def test_the_loop_goes_on_while_an_answer_is_graded(
 
     assert len(done) == 8
     assert threading.main_thread() not in threads
-    assert len(threads) == 1
+    assert all(thread.daemon for thread in threads)
 
 
 def test_a_full_disk_stops_the_run_and_is_not_written_to_again(journal: Journal) -> None:
@@ -479,3 +482,11 @@ def test_a_secret_that_the_server_quotes_is_not_written(journal: Journal) -> Non
     script = scripted(r0=[Broken("HTTP 500: bad key hunter2")])
     collected(journal, range(1), script)
     assert [record.reason for record in read_journal(journal.path)] == ["HTTP 500: bad key ***"]
+
+
+def test_one_forbidden_prompt_among_answers_is_a_refusal_of_that_prompt(journal: Journal) -> None:
+    script = scripted(r3=[Denied("HTTP 403: blocked", status=403)])
+    done, problem, _ = collected(journal, range(6), script, concurrency=1)
+    assert problem is None
+    assert [record.outcome for record in done.values()].count("scored") == 5
+    assert (done[3].outcome, done[3].grade) == ("rejected", None)

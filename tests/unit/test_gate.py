@@ -5,7 +5,7 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import ExitCode
-from mrcr_action.gate import EXIT_CODES, judge, threshold_of
+from mrcr_action.gate import EXIT_CODES, judge, threshold_of, toothless
 from mrcr_action.result import Bucket, Check, Verdict
 
 MakeBucket = Callable[..., Bucket]
@@ -218,3 +218,12 @@ def test_fewer_samples_than_asked_for_are_no_evidence_for_a_threshold(
 def test_fewer_samples_without_a_threshold_are_measured(make_bucket: MakeBucket) -> None:
     bucket = make_bucket(None, 0.9, wanted=4, scored=1)
     assert judge([bucket], RunConfig(num_samples=4, needles=(2,))).conclusion == "pass"
+
+
+def test_a_threshold_that_nobody_can_miss_is_pointed_out() -> None:
+    config = RunConfig(match_ratio_threshold={2: 0.05, 4: 0.5})
+    assert toothless(config) == [
+        "The threshold 0.05 with a tolerance of 0.05 can never be missed (2 needles)."
+    ]
+    assert toothless(RunConfig(match_ratio_threshold=0.0)) != []
+    assert toothless(RunConfig(match_ratio_threshold=0.5)) == toothless(RunConfig()) == []

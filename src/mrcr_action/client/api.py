@@ -98,7 +98,7 @@ class Client:
                 timeout=httpx.Timeout(QUERY_SECONDS, connect=CONNECT_SECONDS, pool=None),
                 limits=httpx.Limits(max_connections=connections + 4, keepalive_expiry=30),
             )
-        except (httpx.InvalidURL, ValueError, ImportError) as error:
+        except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
             raise UsageError(
                 f"the server cannot be addressed: {reason_of(error)}",
                 hint="Check --base-url, and the proxy variables of the environment (HTTP_PROXY,"
@@ -119,8 +119,9 @@ class Client:
     async def health(self) -> Health:
         """What /health says within 5 seconds; never an exception."""
         try:
-            response = await self._http.get("/health", timeout=HEALTH_SECONDS)
-        except httpx.HTTPError as error:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                response = await self._http.get("/health", timeout=HEALTH_SECONDS)
+        except (httpx.HTTPError, TimeoutError) as error:
             return Health(None, f"no answer: {reason_of(error)}")
         status = response.status_code
         return Health(status, "" if status == httpx.codes.OK else f"/health says HTTP {status}")
@@ -228,7 +229,11 @@ class Client:
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         try:
-            response = await self._http.request(method, path, json=body)
+            # httpx limits each read only, and a server can trickle.
+            async with asyncio.timeout(QUERY_SECONDS):
+                response = await self._http.request(method, path, json=body)
+        except TimeoutError as error:
+            raise TimedOut(f"{path}: no complete answer within {QUERY_SECONDS:g} s") from error
         except (httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError) as error:
             raise Unavailable(f"{path}: no answer ({reason_of(error)})") from error
         except httpx.HTTPError as error:

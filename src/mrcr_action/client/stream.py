@@ -39,6 +39,7 @@ class _Delta(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
+    index: int | None = 0
     delta: _Delta | None = None
     finish_reason: str | None = None
 
@@ -76,6 +77,8 @@ async def read_stream(source: EventSource, *, begin: float) -> Completion:
         chunk = _chunk(event.data)
         usage = chunk.usage or usage
         for choice in chunk.choices or []:
+            if choice.index:
+                continue  # one completion is asked for and read
             delta = choice.delta or _Delta()
             content = delta.content or ""
             thought = delta.reasoning or delta.reasoning_content or ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from mrcr_action.config.faults import faults
 from mrcr_action.config.keys import RunConfig
 from mrcr_action.config.values import TYPES, convert, read_text
 from mrcr_action.config.yaml_file import YamlFile, read_yaml
@@ -21,6 +20,8 @@ ENV_PREFIX = "MRCR_"
 
 ALIASES = {"MODEL": "model_name", "THRESHOLD": "match_ratio_threshold"}
 """Variables that are named like a flag rather than a key."""
+
+THRESHOLD_VARIABLES = ("MRCR_THRESHOLD", "MRCR_MATCH_RATIO_THRESHOLD")
 
 OTHER_VARIABLES = {"MRCR_API_KEY", "MRCR_VLLM", "MRCR_CACHE", "MRCR_SERVER_MARK"}
 """Variables with the prefix that are no settings."""
@@ -72,9 +73,18 @@ def resolve(
         if key in flags:
             values[key] = read_text(key, flags[key], origin=flag_of(key))
             origins[key] = flag_of(key)
+    blank = [v for v in THRESHOLD_VARIABLES if v in environ and not environ[v].strip()]
+    if blank and "match_ratio_threshold" not in values:
+        # As from a variable of CI that nobody defined: it must not switch a gate off.
+        raise ConfigError(
+            f"environment: {blank[0]}: is blank, and no other threshold is given",
+            hint="Unset it to measure without a threshold.",
+        )
     typed = {key: convert(key, value, origin=origins[key]) for key, value in values.items()}
     config = RunConfig(**typed)
-    _check_together(config, origins, str(path) if path else "")
+    for key, fault in faults(config):
+        origin = origins.get(key) or (str(path) if path else flag_of(key))
+        raise ConfigError(f"{origin}: {fault}")
     name = path.stem if path else (config.model_name or "run").rstrip("/").rsplit("/", 1)[-1]
     return Resolved(config=config, name=name, path=path, given=frozenset(typed))
 
@@ -88,7 +98,7 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
     """
     known = {ENV_PREFIX + key.upper(): key for key in TYPES}
     known |= {ENV_PREFIX + alias: key for alias, key in ALIASES.items()}
-    found = {}
+    found: dict[str, str] = {}
     for variable in environ:
         if not variable.startswith(ENV_PREFIX) or variable in OTHER_VARIABLES:
             continue
@@ -97,7 +107,10 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ConfigError(f"environment: {variable}: unknown setting{hint}")
         if environ[variable].strip():
-            found[known[variable]] = variable
+            key = known[variable]
+            if key in found:
+                raise ConfigError(f"environment: {variable}: {found[key]} is set too")
+            found[key] = variable
     return found
 
 
@@ -107,50 +120,3 @@ def _check_known(file: YamlFile, key: str) -> None:
     near = difflib.get_close_matches(key, TYPES, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else f"valid keys are {', '.join(TYPES)}"
     raise ConfigError(f"{file.where(key)}: {key}: unknown key; {hint}")
-
-
-def _check_together(config: RunConfig, origins: Mapping[str, str], file: str) -> None:
-    def fail(key: str, message: str) -> None:
-        origin = origins.get(key)
-        raise ConfigError(f"{origin or file or flag_of(key)}: {message}")
-
-    if len(set(config.needles)) < len(config.needles):
-        fail("needles", f"{list(config.needles)}: a needle count is listed twice")
-    threshold = config.match_ratio_threshold
-    if isinstance(threshold, dict):
-        if not threshold:
-            fail("match_ratio_threshold", "{}: names no needle count")
-        tested = [n for n, quota in config.quotas().items() if quota]
-        untested = [n for n in threshold if n not in tested]
-        if untested:
-            fail(
-                "match_ratio_threshold",
-                f"a threshold for {untested[0]} needles, but needles and num_samples test only"
-                f" {tested}",
-            )
-    if config.base_url is not None and not _is_address(config.base_url):
-        fail("base_url", "expected an address such as http://127.0.0.1:8000")
-    try:
-        server_arguments(config)
-    except ValueError as error:
-        fail("server_args", str(error).lower())
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        whole = parts.port != 0 and bool(parts.hostname)  # the port of a bad address raises
-    except ValueError:
-        return False
-    return whole and parts.scheme in {"http", "https"} and not any(map(str.isspace, url))
-
-
-def server_arguments(config: RunConfig) -> list[str]:
-    """``server_args`` as a list of arguments.
-
-    Raises:
-        ValueError: a quotation in the string is not closed.
-    """
-    if isinstance(config.server_args, str):
-        return shlex.split(config.server_args)
-    return list(config.server_args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -22,6 +23,9 @@ SHOWN = 80
 
 SECRET_KEYS = ("env", "extra_body", "server_args")
 """Keys whose value may hold a secret anywhere, so that no message shows it."""
+
+PATH_KEYS = ("dataset", "output_dir", "save_results")
+"""Keys whose value may be a path, in which ~ is the home folder."""
 
 KIND_NAMES = {
     "float": "a number",
@@ -54,7 +58,8 @@ def read_text(key: str, given: Any, *, origin: str) -> Any:
     if isinstance(given, bool):
         return given
     if key == "needles":
-        words = given if isinstance(given, list) else re.split(r"[,\s]+", given.strip("[] "))
+        text = " ".join(given) if isinstance(given, list) else given
+        words = re.split(r"[,\s]+", text.strip("[] "))
         return [int(w) if w.isascii() and w.isdigit() else w for w in words if w]
     if not given.strip() and key != "server_args":
         raise ConfigError(f"{origin}: is empty", hint="Leave it out for the default.")
@@ -79,6 +84,8 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         if len(set(counts.values())) < len(counts):
             raise ConfigError(f"{origin}: {_show(key, value)}a needle count occurs twice")
         value = {counts[k]: v for k, v in value.items()}
+    if key in PATH_KEYS and isinstance(value, str) and value.startswith("~"):
+        value = str(Path(value).expanduser())
     if value is None and key == "match_ratio_threshold":
         # Nothing must switch the gate off by accident, such as a variable that was not set.
         raise ConfigError(
@@ -130,7 +137,7 @@ def _reason(key: str, message: str) -> str:
         near = difflib.get_close_matches(match[1], allowed, n=1)
         guess = f"; did you mean {near[0]}?" if near else ""
         return f"expected one of {', '.join(allowed)}{guess}"
-    text = message.partition(" - at ")[0].replace("Expected ", "expected ")
+    text = message.partition(" - at ")[0].replace("Expected ", "expected ").replace(" | null", "")
     return re.sub(
         r"`([\w| ]+)`",
         lambda m: " or ".join(KIND_NAMES.get(k.strip(), k) for k in m[1].split("|")),

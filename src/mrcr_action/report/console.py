@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
-from mrcr_action.report.rows import table_of, tested
+from mrcr_action.report.rows import reasons, table_of, tested
 from mrcr_action.report.text import lines, one_line
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
     if result.records:
         say.table(table_of(result))
+    for reason in reasons(result.records):
+        say(f"lost: {reason}")
     for note in result.notes:
         say(f"note: {one_line(note, 1_000)}")
     if result.problem is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,11 @@ from mrcr_action.report.summary import render_summary
 from mrcr_action.result import Measured, Result, encode_document, encode_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make an output folder, and see that it can be written.
+def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --output-dir.") -> None:
+    """Make an output folder, and see that it can be written; ``hint`` says what to do otherwise.
 
     Raises:
         OutputError: it cannot.
@@ -28,25 +29,50 @@ def prepare_folder(folder: Path) -> None:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        raise OutputError(
-            f"{folder}: cannot be written: {error.strerror}",
-            hint="Choose another folder with --output-dir.",
-        ) from error
-
-
-def prepare_file(path: Path) -> None:
-    """See that a file can be written, in a folder that is made if need be.
-
-    Raises:
-        OutputError: it cannot.
-    """
-    prepare_folder(path.parent)
-    if path.is_dir():
-        raise OutputError(f"{path}: is a folder", hint="Name a file for --save-results.")
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}", hint=hint) from error
 
 
 REPORTS = ("result.json", "samples.jsonl", "junit.xml", "summary.md")
 """What a run leaves in a folder. A server started here writes its log anew; others have theirs."""
+
+
+def prepare_file(path: Path, *, beside: Path) -> None:
+    """Make way for a further file, in a folder that is made if need be.
+
+    Args:
+        path: the file; what an earlier run left there is removed.
+        beside: folder with the reports, none of which it may be.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    hint = "Name another file for --save-results."
+    prepare_folder(path.parent, hint=hint)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder", hint=hint)
+    if path.resolve() in {(beside / name).resolve() for name in REPORTS}:
+        raise OutputError(f"{path}: is a report of the run itself", hint=hint)
+    path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Have a folder for oneself; two runs would mix their reports.
+
+    Raises:
+        OutputError: another run has it.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise OutputError(
+            f"{folder}: another run writes its reports there",
+            hint="Choose another folder with --output-dir.",
+        ) from error
+    finally:
+        os.close(handle)
 
 
 def remove_reports(folder: Path) -> None:

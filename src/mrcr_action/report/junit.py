@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import junit_xml
 
 from mrcr_action.config.listing import unique_names
-from mrcr_action.report.rows import bucket_title, lost, number, tested
+from mrcr_action.report.rows import bucket_title, lost, number, reasons, tested
 from mrcr_action.report.text import lines, one_line, xml_text
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> An
             f"{bucket.graded} of {bucket.wanted} samples graded, lost or cut: {lost(bucket)}",
             ratios,
             tested(result),
-            *_reasons(result, bucket),
+            *reasons(r for r in result.records if bucket.n_needles in {None, r.n_needles}),
         ]
     )
     # A suite's time is the sum over its cases, so that the case about all samples adds nothing.
@@ -132,15 +132,6 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> An
     else:
         case.stdout = _clean(body, BODY_LIMIT)
     return case
-
-
-def _reasons(result: Result, bucket: Bucket) -> list[str]:
-    """Why requests of a bucket were lost, each reason once."""
-    seen: dict[str, int] = {}
-    for record in result.records:
-        if record.reason and bucket.n_needles in {None, record.n_needles}:
-            seen[record.reason] = seen.get(record.reason, 0) + 1
-    return [f"{count} x {one_line(reason)}" for reason, count in list(seen.items())[:10]]
 
 
 def _clean(text: str, limit: int = 1_000) -> str:

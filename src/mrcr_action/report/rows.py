@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mrcr_action.gate import threshold_of
+from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mrcr_action.config.keys import Protocol
-    from mrcr_action.result import Bucket, Result
+    from mrcr_action.result import Bucket, Record, Result
 
 COLUMNS = ("bucket", "verdict", "ratio", "needed", "nonce", "exact")
 """``ratio`` is the gated protocol's mean, ``needed`` threshold less tolerance, ``nonce`` and
@@ -80,3 +84,9 @@ def tested(result: Result) -> str:
     if result.server.max_model_len:
         parts.append(f"window {result.server.max_model_len:,}")
     return ", ".join(parts)
+
+
+def reasons(records: Iterable[Record]) -> list[str]:
+    """Why requests were lost: each reason on a line, the most frequent first, at most ten."""
+    counts = Counter(record.reason for record in records if record.reason)
+    return [f"{count} x {one_line(reason)}" for reason, count in counts.most_common(10)]

@@ -5,11 +5,12 @@ Run as a script with nothing but the standard library and psutil:
     python -P guard.py MARK GRACE COMMAND…
 
 It starts COMMAND in a session of its own and waits for one of two things. If the command ends,
-the guard ends with its exit code (128 + N for signal N). If the guard's standard input closes,
-which the kernel does even when `mrcr` is killed with SIGKILL, or if it gets SIGTERM, the
-command's group gets SIGTERM, and after GRACE seconds SIGKILL; a number on standard input is a new
-GRACE. Either way, whatever else the command has started is then looked for and killed: vLLM's
-engine and workers are known to outlive their parent and to hold GPU memory.
+the guard ends with its exit code (128 + N for signal N). If the guard reads the word "stop", or
+its standard input closes, which the kernel does even when `mrcr` is killed with SIGKILL, or if it
+gets SIGTERM, the command's group gets SIGTERM, and after GRACE seconds SIGKILL; a number on
+standard input is a new GRACE, at any time. Either way, whatever else the command has started is
+then looked for and killed: vLLM's engine and workers are known to outlive their parent and to hold
+GPU memory.
 
 They are found as descendants: the guard is their reaper, so that the kernel hands it those whose
 parent is gone, whichever session or group they moved to. Where there is no such thing, and where
@@ -85,27 +86,53 @@ def _sweep(mark: str) -> None:
             return
 
 
-def _stop(child: subprocess.Popen[bytes], grace: float) -> None:
-    for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
+class _Orders:
+    """What is said on standard input."""
+
+    def __init__(self, grace: float) -> None:
+        self.grace = grace
+        self.stop = False
+        self._open = True
+
+    def read(self, seconds: float) -> None:
+        """Take in what comes within so many seconds."""
+        if not self._open:
+            time.sleep(seconds)
+            return
+        readable, _, _ = select.select([sys.stdin], [], [], seconds)
+        if not readable:
+            return
+        said = os.read(sys.stdin.fileno(), 4096)
+        self._open = bool(said)
+        for word in said.split() or [b"stop"]:
+            if word == b"stop":
+                self.stop = True
+            else:
+                with contextlib.suppress(ValueError):
+                    self.grace = float(word)
+
+
+def _stop(child: subprocess.Popen[bytes], orders: _Orders) -> None:
+    begin = time.monotonic()
+    _signal(child, signal.SIGTERM)
+    while child.poll() is None and time.monotonic() - begin < orders.grace:
+        orders.read(POLL_SECONDS)
+    _signal(child, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(5.0)
+
+
+def _signal(child: subprocess.Popen[bytes], number: int) -> None:
+    if child.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(seconds)
-            return
-
-
-def _new_grace(told: bytes, grace: float) -> float:
-    with contextlib.suppress(ValueError):
-        return float(told)
-    return grace
 
 
 def main(arguments: list[str]) -> int:
     """Guard one command; see the head of this file."""
     mark, grace_text, *command = arguments
-    grace = float(grace_text)
-    told: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _frame: told.append(number))
+    orders = _Orders(float(grace_text))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: setattr(orders, "stop", True))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -117,15 +144,11 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         return 127
-    stopped = False
-    while child.poll() is None and not stopped:
-        readable, _, _ = select.select([sys.stdin], [], [], POLL_SECONDS)
-        said = os.read(sys.stdin.fileno(), 4096) if readable else None
-        if said:
-            grace = _new_grace(said, grace)
-        stopped = bool(told) or said == b""
+    while child.poll() is None and not orders.stop:
+        orders.read(POLL_SECONDS)
+    stopped = child.returncode is None
     if stopped:
-        _stop(child, grace)
+        _stop(child, orders)
     _sweep(mark)
     if stopped:
         return 0

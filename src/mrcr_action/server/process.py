@@ -105,6 +105,7 @@ class ProcessServer:
                 await asyncio.shield(stopping)
             except asyncio.CancelledError:
                 cancelled = True
+                self._hurry()
         stopping.result()
         if cancelled:
             raise asyncio.CancelledError
@@ -145,14 +146,17 @@ class ProcessServer:
     def _hurry(self) -> None:
         """Shorten the grace: who cancels waits, and a runner waits for seconds only."""
         self._grace = min(self._grace, CANCELLED_GRACE_SECONDS)
+        self._say(f"{self._grace}")
+
+    def _say(self, word: str) -> None:
+        """Tell the guard something; a guard that is gone hears nothing."""
         if self._guard is not None and self._guard.stdin is not None:
-            self._guard.stdin.write(f"{self._grace}\n".encode())
+            self._guard.stdin.write(f"{word}\n".encode())
 
     async def _stop(self) -> None:
         if self._guard is None:
             return
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
+        self._say("stop")
         try:
             await asyncio.wait_for(self._guard.wait(), self._grace + 12.0)
         except TimeoutError:

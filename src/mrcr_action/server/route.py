@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from mrcr_action.config.resolve import server_arguments
+from mrcr_action.config.faults import server_arguments
 from mrcr_action.errors import UsageError
 from mrcr_action.server.external import ExternalServer
 from mrcr_action.server.process import ProcessServer, free_port, vllm_command

@@ -182,3 +182,8 @@ def test_an_event_of_another_shape_is_lost_and_quoted(event: str) -> None:
 def test_an_answer_that_is_no_event_stream_is_lost(body: bytes, kind: str) -> None:
     with pytest.raises(Broken, match="not an event stream"):
         complete(body, **{"content-type": kind})
+
+
+def test_another_choice_than_the_first_is_not_mixed_in() -> None:
+    second = '{"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}]}'
+    assert complete(events(delta(content="Hello"), second, STOP)).text == "Hello"

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from mrcr_action.config import RunConfig
+from mrcr_action.config.faults import server_arguments
 from mrcr_action.config.flags import GROUPS, add_config_flags, given_flags
-from mrcr_action.config.resolve import Resolved, flag_of, resolve, server_arguments
+from mrcr_action.config.resolve import Resolved, flag_of, resolve
 from mrcr_action.config.values import TYPES
 from mrcr_action.errors import ConfigError
 from mrcr_action.publish import publishable
@@ -361,3 +362,53 @@ def test_a_file_of_vllms_own_test_is_run_the_vllm_way(tmp_path: Path) -> None:
 def test_a_scalar_threshold_of_vllms_own_format_is_read(tmp_path: Path) -> None:
     path = write(tmp_path, "model_name: m\nmatch_ratio_threshold: 0.8\nenv: {A: 1}\n")
     assert resolve(path, {}, {}).config.match_ratio_threshold == 0.8
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"min_samples": "9", "num_samples": "8", "match_ratio_threshold": "0.5"},
+            "--min-samples: 9: a bucket is asked for 8 only",
+        ),
+        ({"host": "user:hunter2@h"}, "--host: expected a name or an address, such as 127.0.0.1"),
+        ({"host": "a b"}, "--host: expected a name or an address"),
+        ({"extra_body": "{n: 2}"}, "--extra-body: n cannot be changed"),
+        ({"extra_body": "{stream: false}"}, "--extra-body: stream cannot be changed"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_errors(flags: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve(None, {}, flags)
+    assert str(caught.value).startswith(message)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_variable_is_no_threshold_and_no_way_around_one(blank: str) -> None:
+    environ = {"MRCR_THRESHOLD": blank}
+    with pytest.raises(ConfigError, match=r"^environment: MRCR_THRESHOLD: is blank"):
+        resolve(None, environ, {})
+    given = resolve(None, environ, {"match_ratio_threshold": "0.5"})
+    assert given.config.match_ratio_threshold == 0.5
+
+
+def test_two_variables_for_one_setting_are_an_error() -> None:
+    environ = {"MRCR_THRESHOLD": "0.9", "MRCR_MATCH_RATIO_THRESHOLD": "0.1"}
+    with pytest.raises(ConfigError, match=r"MRCR_THRESHOLD is set too$"):
+        resolve(None, environ, {})
+
+
+def test_the_home_folder_can_be_written_as_a_tilde(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    read = resolve(write(tmp_path, "dataset: ~/rows\n"), {}, {"output_dir": "~/out"})
+    assert (read.config.dataset, read.config.output_dir) == (
+        "/home/somebody/rows",
+        "/home/somebody/out",
+    )
+
+
+def test_needle_counts_may_be_separated_by_commas() -> None:
+    assert resolve(None, {}, {"needles": ["2,4"]}).config.needles == (2, 4)

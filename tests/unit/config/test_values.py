@@ -56,7 +56,7 @@ def test_every_key_says_what_it_means(key: str) -> None:
         ("request_timeout_seconds", NAN, "nan: expected a number > 0.0"),
         ("port", 0, "0: expected a whole number >= 1"),
         ("port", 65_536, "65536: expected a whole number <= 65535"),
-        ("model_name", 5, "5: expected text or nothing, got a whole number"),
+        ("model_name", 5, "5: expected text, got a whole number"),
         ("model_name", "\ud800", r"'\ud800': not text in UTF-8"),
         ("output_dir", "", "'': expected text of length >= 1"),
         ("trust_remote_code", 1, "1: expected true or false, got a whole number"),

@@ -12,6 +12,8 @@ from mrcr_action.config import RunConfig
 from mrcr_action.errors import OutputError
 from mrcr_action.report.files import (
     REPORTS,
+    locked,
+    prepare_file,
     prepare_folder,
     remove_reports,
     write,
@@ -158,3 +160,28 @@ def test_a_report_that_cannot_be_removed_is_named(tmp_path: Path) -> None:
     (tmp_path / "junit.xml").mkdir()
     with pytest.raises(OutputError, match=r"junit\.xml: cannot be removed: "):
         remove_reports(tmp_path)
+
+
+def test_a_folder_has_one_run_at_a_time(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path),
+        pytest.raises(OutputError, match="another run writes its reports there"),
+        locked(tmp_path),
+    ):
+        pass
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", ["result.json", "./junit.xml", "folder"])
+def test_a_further_file_is_neither_a_report_nor_a_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError) as caught:
+        prepare_file(tmp_path / name, beside=tmp_path)
+    assert caught.value.hint == "Name another file for --save-results."
+
+
+def test_a_further_file_of_an_earlier_run_goes(tmp_path: Path) -> None:
+    (tmp_path / "saved.json").write_text("old")
+    prepare_file(tmp_path / "saved.json", beside=tmp_path)
+    assert names(tmp_path) == []

@@ -1,0 +1,80 @@
+"""What is wrong with a configuration whose values are each right: contradictions and bad forms."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mrcr_action.config.keys import RunConfig
+
+HOST = r"(https?://)?[\w.:\[\]%-]+"
+"""A host, perhaps with a scheme and a port, as vLLM's script takes it; no user, path or blank."""
+
+REFUSED_EXTRAS = ("n", "stream", "stream_options", "messages")
+"""Fields of a request that a configuration cannot change."""
+
+
+def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """Every fault, as the key to blame and a sentence; values that may be secret are not shown."""
+    yield from _of_buckets(config)
+    yield from _of_addresses(config)
+    for name in REFUSED_EXTRAS:
+        if name in (config.extra_body or {}):
+            yield "extra_body", f"{name} cannot be changed: one streamed answer a sample is read"
+    try:
+        server_arguments(config)
+    except ValueError as error:
+        yield "server_args", str(error).lower()
+
+
+def _of_buckets(config: RunConfig) -> Iterator[tuple[str, str]]:
+    if len(set(config.needles)) < len(config.needles):
+        yield "needles", f"{list(config.needles)}: a needle count is listed twice"
+    threshold = config.match_ratio_threshold
+    quotas = config.quotas()
+    gated = [config.num_samples]
+    if isinstance(threshold, dict):
+        if not threshold:
+            yield "match_ratio_threshold", "{}: names no needle count"
+        tested = [n for n, quota in quotas.items() if quota]
+        for n in threshold:
+            if n not in tested:
+                yield (
+                    "match_ratio_threshold",
+                    f"a threshold for {n} needles, but needles and num_samples test only {tested}",
+                )
+        gated = [quotas.get(n, 0) for n in threshold]
+    if threshold is not None and gated and (config.min_samples or 0) > min(gated):
+        yield "min_samples", f"{config.min_samples}: a bucket is asked for {min(gated)} only"
+
+
+def _of_addresses(config: RunConfig) -> Iterator[tuple[str, str]]:
+    if config.host is not None and not re.fullmatch(HOST, config.host):
+        yield "host", "expected a name or an address, such as 127.0.0.1 or http://127.0.0.1"
+    if config.base_url is not None and not _is_address(config.base_url):
+        yield "base_url", "expected an address such as http://127.0.0.1:8000"
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        whole = parts.port != 0 and bool(parts.hostname)  # the port of a bad address raises
+    except ValueError:
+        return False
+    return whole and parts.scheme in {"http", "https"} and not any(map(str.isspace, url))
+
+
+def server_arguments(config: RunConfig) -> list[str]:
+    """``server_args`` as a list of arguments.
+
+    Raises:
+        ValueError: a quotation in the string is not closed.
+    """
+    if isinstance(config.server_args, str):
+        return shlex.split(config.server_args)
+    return list(config.server_args)
