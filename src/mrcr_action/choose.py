@@ -70,8 +70,8 @@ class Candidates:
                 seed=self.config.seed,
             )
             self.by_needles[n_needles] = rows
-            likely = [c for c in rows if limit is None or not self.too_many_chars(c, limit)]
-            for candidate in likely[:1]:
+            likely = (c for c in rows if limit is None or not self.too_many_chars(c, limit))
+            if (candidate := next(likely, None)) is not None:
                 # Loads the tokenizer and touches the file, while nobody waits for either.
                 tokens.count_sample(self.shards.load(candidate.shard, candidate.row))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrcr_action import __version__
 from mrcr_action.config.flags import add_config_flags, given_flags
-from mrcr_action.errors import ExitCode, MrcrError
+from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError
 from mrcr_action.report.stream import quiet_streams
 from mrcr_action.report.text import lines, one_line
 
@@ -61,7 +61,7 @@ def _main(arguments: Sequence[str] | None) -> int:
             traceback.print_exc()
         print(
             f"mrcr: internal error: {type(error).__name__}: {one_line(str(error))}\n"
-            "  This is a fault of mrcr. Run again with --debug and report what it prints.",
+            f"  {INTERNAL_HINT}",
             file=sys.stderr,
         )
         return ExitCode.CANNOT_JUDGE

@@ -91,12 +91,10 @@ class Collector:
 
         async def worker() -> None:
             for ask in waiting:
-                sample, outcome = await self._ask(ask)
-                if isinstance(outcome, Record):
-                    self._finish(outcome)
-                else:
+                answer = await self._ask(ask)
+                if answer is not None:
                     # A worker goes on to the next ask while the grade is computed elsewhere.
-                    group.create_task(self._grade(ask, sample, *outcome))
+                    group.create_task(self._grade(ask, *answer))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -105,7 +103,8 @@ class Collector:
         except ExceptionGroup as several:
             raise several.exceptions[0] from several
 
-    async def _ask(self, ask: Ask) -> tuple[Sample, Record | tuple[Completion, int]]:
+    async def _ask(self, ask: Ask) -> tuple[Sample, Completion, int] | None:
+        """The answer to be graded, and how often it was asked for; None if none came."""
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
         body = request_body(self.config, self.model, sample)
         begin, attempts = time.perf_counter(), 0
@@ -127,9 +126,10 @@ class Collector:
             outcome = "rejected" if isinstance(error, (Rejected, Denied)) else "failed"
             seconds = time.perf_counter() - begin
             reason = self.hide(str(error))
-            return sample, _lost(ask, outcome, reason, attempts=attempts, seconds=seconds)
+            self._finish(_lost(ask, outcome, reason, attempts=attempts, seconds=seconds))
+            return None
         self._silent.clear()
-        return sample, (completion, attempts)
+        return sample, completion, attempts
 
     def _count_silence(self, error: ApiError) -> None:
         """Give up on a server that takes requests and answers none.

@@ -30,6 +30,10 @@ class ExitCode(IntEnum):
     CANCELLED = 130
 
 
+INTERNAL_HINT = "This is a fault of mrcr. Run again with --debug and report what it prints."
+"""What to do about an error that is none of the above."""
+
+
 class MrcrError(Exception):
     """Root of the tree; ``str(error)`` is one line without a traceback."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrcr_action import __version__
-from mrcr_action.errors import ExitCode, MrcrError
+from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.publish import mask_arguments, publishable, without_password
 from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Timeline, Verdict
@@ -123,10 +123,17 @@ def _utc(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def problem_of(error: MrcrError, hide: Callable[[str], str]) -> Problem:
-    """An error as the result document holds it, without what ``hide`` replaces."""
+def problem_of(error: Exception, hide: Callable[[str], str]) -> Problem:
+    """An error as the result document holds it, without what ``hide`` replaces.
+
+    An error that was not raised on purpose is a fault of this program, and said to be one.
+    """
+    kind = type(error).__name__
+    if not isinstance(error, MrcrError):
+        error = CannotJudge(f"internal error: {kind}: {error}", hint=INTERNAL_HINT)
+        kind = "InternalError"
     return Problem(
-        kind=type(error).__name__,
+        kind=kind,
         message=hide(str(error)),
         hint=hide(error.hint),
         details=hide(error.details),

@@ -19,17 +19,14 @@ from mrcr_action.choose import Candidates, choose
 from mrcr_action.client import ApiError, Client, Denied, ModelEntry
 from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
-from mrcr_action.errors import ExitCode, MrcrError, ServerError, UsageError
+from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
 from mrcr_action.gate import EXIT_CODES, toothless
 from mrcr_action.journal import Journal
 from mrcr_action.publish import scrub, secrets_of, without_password
-from mrcr_action.result import (
-    Problem,
-    Result,
-)
+from mrcr_action.result import Problem, Result
 from mrcr_action.server.external import ANSWER_SECONDS
-from mrcr_action.server.watch import death_soon, watched
+from mrcr_action.server.watch import death_soon, raced, watched
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -83,17 +80,10 @@ async def run(
             await _find(
                 found, resolved, server=server, journal=journal, progress=progress, hide=hide
             )
-        except MrcrError as error:
+        except Exception as error:
+            # A fault of this program, too, must not cost the reports of what was found before it.
             log.debug("%s", hide("".join(traceback.format_exception(error))))
             found.problem = problem_of(error, hide)
-        except Exception as error:
-            # A fault of this program must not cost the reports of what was found before it.
-            log.debug("%s", hide("".join(traceback.format_exception(error))))
-            found.problem = Problem(
-                kind="InternalError",
-                message=hide(f"internal error: {type(error).__name__}: {error}"),
-                hint="This is a fault of mrcr. Run again with --debug and report what it prints.",
-            )
         except asyncio.CancelledError:
             found.problem = Problem(
                 kind="Cancelled",
@@ -131,7 +121,7 @@ async def _find(
         try:
             limit = config.startup_max_wait_seconds if patient else ANSWER_SECONDS
             prepared = in_daemon_thread(lambda: candidates.prepare(config.max_prompt_tokens))
-            await watched(_both(server.ready(limit), prepared), server, late=False)
+            await raced(_both(server.ready(limit), prepared), server.died)
         finally:
             heartbeat.cancel()
         found.start_up = time.perf_counter() - begin
@@ -207,26 +197,27 @@ async def find_model(client: Client, wanted: str | None, *, ours: bool) -> Model
         ServerError: the server serves nothing, or does not answer, or cannot be the one that
             was started here.
     """
+    address = without_password(client.base_url)
     try:
         entries = await client.models()
     except Denied as error:
         key = "Pass the server's key in MRCR_API_KEY or with --api-key."
         path = "Is the path of --base-url right? /v1 and what lies behind it are added to it."
         raise UsageError(
-            f"{without_password(client.base_url)}: {error}",
+            f"{address}: {error}",
             hint=key if error.status in {401, 403} else path,
         ) from error
     except ApiError as error:
-        raise ServerError(f"{without_password(client.base_url)}: {error}") from error
+        raise ServerError(f"{address}: {error}") from error
     if not entries:
-        raise ServerError(f"{without_password(client.base_url)}: /v1/models lists no model")
+        raise ServerError(f"{address}: /v1/models lists no model")
     for entry in entries:
         if wanted is None or wanted in {entry.id, entry.root}:
             return entry
     served = ", ".join(entry.id for entry in entries[:10])
     if ours:
         raise ServerError(
-            f"another server answers at {client.base_url}: it serves {served}, not {wanted}",
+            f"another server answers at {address}: it serves {served}, not {wanted}",
             hint="Leave --port out to have a free one chosen.",
         )
     raise UsageError(f"--model {wanted}: not served there; /v1/models lists {served}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,12 +71,10 @@ def job_of(resolved: Resolved, *, api_key: str | None, flags: Mapping[str, Any])
     return Job(
         resolved=resolved,
         invocation=_invocation(resolved, flags),
-        make_server=partial(_make_server, resolved=resolved, has_file=has_file, api_key=api_key),
+        make_server=lambda output: make_server(
+            resolved.config, has_file=has_file, output=output, api_key=api_key
+        ),
     )
-
-
-def _make_server(output: Path, *, resolved: Resolved, has_file: bool, api_key: str | None) -> Any:
-    return make_server(resolved.config, has_file=has_file, output=output, api_key=api_key)
 
 
 def _invocation(resolved: Resolved, flags: Mapping[str, Any]) -> tuple[str, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action.config.faults import faults
 from mrcr_action.config.keys import RunConfig
-from mrcr_action.config.values import TYPES, convert, read_text
+from mrcr_action.config.values import TYPES, convert, did_you_mean, read_text
 from mrcr_action.config.yaml_file import YamlFile, read_yaml
 from mrcr_action.errors import ConfigError
 
@@ -103,9 +102,8 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
         if not variable.startswith(ENV_PREFIX) or variable in OTHER_VARIABLES:
             continue
         if variable not in known:
-            near = difflib.get_close_matches(variable, known, n=1, cutoff=0.5)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"environment: {variable}: unknown setting{hint}")
+            guess = did_you_mean(variable, known)
+            raise ConfigError(f"environment: {variable}: unknown setting{guess}")
         if environ[variable].strip():
             key = known[variable]
             if key in found:
@@ -117,6 +115,5 @@ def _variables(environ: Mapping[str, str]) -> dict[str, str]:
 def _check_known(file: YamlFile, key: str) -> None:
     if key in TYPES:
         return
-    near = difflib.get_close_matches(key, TYPES, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"valid keys are {', '.join(TYPES)}"
-    raise ConfigError(f"{file.where(key)}: {key}: unknown key; {hint}")
+    guess = did_you_mean(key, TYPES) or f"; valid keys are {', '.join(TYPES)}"
+    raise ConfigError(f"{file.where(key)}: {key}: unknown key{guess}")

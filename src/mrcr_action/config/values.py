@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -14,6 +14,9 @@ import yaml
 from mrcr_action.config.keys import RunConfig
 from mrcr_action.config.yaml_file import MALFORMED, Loader
 from mrcr_action.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TYPES: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
 """Annotation of every key, with limits and description."""
@@ -42,6 +45,12 @@ KIND_NAMES = {
 def describe(key: str) -> str:
     """What a key means, in a sentence or two."""
     return next((str(m.description) for m in TYPES[key].__metadata__ if m.description), "")
+
+
+def did_you_mean(word: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+    """The end of a sentence that names what a slip stands for; empty where nothing is near."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def read_text(key: str, given: Any, *, origin: str) -> Any:
@@ -134,9 +143,7 @@ def _reason(key: str, message: str) -> str:
         return "needle counts are 2, 4 and 8"
     if match := re.match(r"Invalid enum value '(.*)'", message):
         allowed = [str(choice) for choice in get_args(get_args(TYPES[key])[0])]
-        near = difflib.get_close_matches(match[1], allowed, n=1)
-        guess = f"; did you mean {near[0]}?" if near else ""
-        return f"expected one of {', '.join(allowed)}{guess}"
+        return f"expected one of {', '.join(allowed)}" + did_you_mean(match[1], allowed, cutoff=0.6)
     text = message.partition(" - at ")[0].replace("Expected ", "expected ").replace(" | null", "")
     return re.sub(
         r"`([\w| ]+)`",

@@ -97,7 +97,6 @@ def _run_case(result: Result, label: str) -> Any:
 
 
 def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> Any:
-    records = [r for r in result.records if r.n_needles == bucket.n_needles]
     ratios = ", ".join(
         f"{name} {number(value)}"
         for name, value in (
@@ -116,8 +115,9 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> An
             *reasons(r for r in result.records if bucket.n_needles in {None, r.n_needles}),
         ]
     )
-    # A suite's time is the sum over its cases, so that the case about all samples adds nothing.
-    seconds = 0.0 if bucket.n_needles is None else sum(r.seconds for r in records)
+    # A suite's time is the sum over its cases, so that the case about all samples, whose needle
+    # count is that of no record, adds nothing.
+    seconds = sum(r.seconds for r in result.records if r.n_needles == bucket.n_needles)
     case = _case(label, bucket_title(bucket), seconds)
     if check.state == "fail":
         case.add_failure_info(

@@ -49,7 +49,6 @@ class ExternalServer:
                 look,
                 address=without_password(client.base_url),
                 limit=limit,
-                died=self.died,
                 hint="Is the address right, and does the server run? For one that is still"
                 " starting, set startup_max_wait_seconds.",
             )

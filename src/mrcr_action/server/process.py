@@ -16,6 +16,7 @@ from mrcr_action.errors import OutputError, ServerError, UsageError
 from mrcr_action.server import guard
 from mrcr_action.server.health import wait_healthy
 from mrcr_action.server.log import explain
+from mrcr_action.server.watch import raced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,14 +119,14 @@ class ProcessServer:
                 return (await client.health()).trouble
 
             try:
-                await wait_healthy(
+                healthy = wait_healthy(
                     look,
                     address=self.base_url,
                     limit=limit,
-                    died=self.died,
                     hint="A large model needs longer: raise startup_max_wait_seconds. The"
                     f" server's whole log is in {self.log}.",
                 )
+                await raced(healthy, self.died)
             except ServerError as error:
                 if not error.details:
                     error.details = explain(self.log).details
