@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ from mrcr_action.probe import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Serve = Callable[..., AbstractContextManager[str]]
 
 HERE = Path(__file__).parent
 
@@ -71,21 +75,35 @@ def start(
         running.stop()
 
 
-@pytest.fixture(scope="module")
-def small_server(workplace: Path, environment: dict[str, str]) -> Iterator[str]:
-    """Address of a running vLLM with a window of 1,024 tokens, started by hand."""
+@pytest.fixture(scope="session")
+def serve(workplace: Path, environment: dict[str, str]) -> Serve:
+    """Start vLLM by hand, with arguments: a context that gives its address."""
+    return lambda *arguments: _served(workplace, environment, arguments)
+
+
+@pytest.fixture
+def small_server(serve: Serve) -> Iterator[str]:
+    """Address of a running vLLM with a window of 1,024 tokens."""
+    with serve("--max-model-len", "1024") as url:
+        yield url
+
+
+@contextmanager
+def _served(
+    workplace: Path, environment: dict[str, str], arguments: tuple[str, ...]
+) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    arguments = ["--served-model-name", "probe", "--enforce-eager", "--max-model-len", "1024"]
-    log_path = workplace / "small_server.log"
+    log_path = workplace / f"server-{port}.log"
     with log_path.open("w") as log:
         process = subprocess.Popen(
-            [environment["MRCR_VLLM"], "serve", "probe", *arguments, "--port", str(port)],
+            [environment["MRCR_VLLM"], "serve", "probe", "--served-model-name", "probe",
+             "--enforce-eager", *arguments, "--port", str(port)],
             cwd=workplace,
             env=environment,
             stdout=log,
             stderr=log,
-        )
+        )  # fmt: skip
     try:
         deadline = time.monotonic() + START_SECONDS
         while not healthy(url):

@@ -100,10 +100,13 @@ class Running:
         return path.read_text(errors="replace")
 
 
-def healthy(url: str) -> bool:
-    """Whether /health answers 200."""
+def healthy(url: str, seconds: float = 5) -> bool:
+    """Whether /health answers 200 within a time."""
     try:
-        return httpx.get(f"{url}/health", timeout=5, trust_env=False).status_code == httpx.codes.OK
+        return (
+            httpx.get(f"{url}/health", timeout=seconds, trust_env=False).status_code
+            == httpx.codes.OK
+        )
     except httpx.HTTPError:
         return False
 
