@@ -75,7 +75,18 @@ def count_sample(sample: Sample) -> int:
     Raises:
         DataError: the vocabulary is missing or not the one expected.
     """
-    return sum(count(message.content) for message in sample.messages) + count(sample.answer)
+    return sum(count_sample_parts(sample))
+
+
+def count_sample_parts(sample: Sample) -> tuple[int, int]:
+    """The o200k tokens of a sample's prompt and of its answer: `count_sample`'s two addends.
+
+    The prompt's are those of its messages' contents, each counted alone.
+
+    Raises:
+        DataError: the vocabulary is missing or not the one expected.
+    """
+    return sum(count(message.content) for message in sample.messages), count(sample.answer)
 
 
 def read_vocabulary(path: Path) -> dict[bytes, int]:

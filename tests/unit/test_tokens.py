@@ -119,8 +119,10 @@ def test_sample_counts_contents_and_answer_but_no_template() -> None:
         desired_msg_index=1,
         n_chars=0,
     )
-    expected = sum(tokens.count(m.content) for m in messages) + tokens.count(sample.answer)
-    assert expected == tokens.count_sample(sample)
+    contents = sum(tokens.count(m.content) for m in messages)
+    answer = tokens.count(sample.answer)
+    assert (contents, answer) == tokens.count_sample_parts(sample)
+    assert contents + answer == tokens.count_sample(sample)
 
 
 def test_altered_vocabulary_is_refused_with_file_and_both_hashes(tmp_path: Path) -> None:
