@@ -42,6 +42,20 @@ _MEAN_CHARS = 1_800
 _CHARS_PER_TOKEN = 3.8
 # Characters that no more than half of the pieces exceed by much; the others run to the longest.
 _USUAL_LONGEST = 3_000
+# Each of them is one o200k token with the space before it.
+_ONE_TOKEN_WORDS = (
+    "and",
+    "then",
+    "so",
+    "again",
+    "still",
+    "yet",
+    "more",
+    "on",
+    "now",
+    "here",
+    "there",
+)
 # Percent of the fillers that are answered by a refusal or a question.
 _RELUCTANT = 4
 
@@ -59,6 +73,8 @@ class SyntheticSpec:
     """Which row of its cell; the rows of a cell are spread evenly over its bin."""
     hostile: bool = False
     """Whether pieces hold what reports, shells and chat templates must escape."""
+    exact: int | None = None
+    """How many o200k tokens the row must have, to the token; it must lie in the bin."""
 
 
 def synthetic_rows(
@@ -87,11 +103,16 @@ def synthetic_row(spec: SyntheticSpec) -> dict[str, Any]:
 
     Raises:
         UsageError: the needle count is not one of the dataset's, or so many needles and the
-            preamble do not fit the bin.
+            preamble do not fit the bin, or the exact number of tokens lies outside the bin.
         DataError: the o200k vocabulary is missing or not the one expected.
     """
     if spec.n_needles not in NEEDLE_COUNTS:
         raise UsageError(f"{spec.n_needles} needles were asked for; MRCR has 2, 4 or 8")
+    if spec.exact is not None and spec.exact not in spec.bin:
+        raise UsageError(
+            f"a row of exactly {spec.exact} tokens was asked for in the bin {spec.bin}",
+            hint="ask for the bin that holds this number of tokens",
+        )
     return _Row(spec).build()
 
 
@@ -129,7 +150,10 @@ class _Row:
 
     def __post_init__(self) -> None:
         spec = self.spec
-        cell = (_VERSION, spec.seed, spec.n_needles, spec.bin.low, spec.bin.high, spec.hostile)
+        cell: tuple[object, ...] = (
+            *(_VERSION, spec.seed, spec.n_needles, spec.bin.low, spec.bin.high, spec.hostile),
+            *(() if spec.exact is None else (spec.exact,)),
+        )
         self.cell = Dice(*cell)
         self.dice = Dice(*cell, spec.index)
         self.kind = self.dice.pick(FORMATS)
@@ -151,9 +175,10 @@ class _Row:
         mean = self._mean_chars()
         needles = self._needles(nonce, wanted, mean)
         fillers = self._fillers(mean)
-        if self.used not in spec.bin:
+        if self.used not in spec.bin or (spec.exact is not None and self.used != spec.exact):
+            place = f"the bin {spec.bin}" if spec.exact is None else f"{spec.exact} tokens"
             raise UsageError(
-                f"no synthetic row of {spec.n_needles} needles fits the bin {spec.bin}: the "
+                f"no synthetic row of {spec.n_needles} needles fits {place}: the "
                 f"smallest has {self.used} tokens",
                 hint="ask for longer or wider bins, or for fewer needles",
             )
@@ -175,6 +200,8 @@ class _Row:
 
     def _target(self) -> int:
         """The tokens to aim at: the row ends at most `least_pair` below, and never above."""
+        if self.spec.exact is not None:
+            return self.spec.exact
         low, high = self.spec.bin.low, self.spec.bin.high
         # Room for the preamble, the question and every needle at their smallest.
         floor = min(high, max(low + self.least_pair, 210 + 18 * self.spec.n_needles))
@@ -231,6 +258,8 @@ class _Row:
             # The wanted reply counts twice, once more in the answer with its nonce.
             shares = self.spec.n_needles - at + (at <= wanted)
             left = self.target - self.used - (NONCE_LENGTH if at <= wanted else 0)
+            if self.spec.exact is not None:
+                left -= self.least_pair  # for the filler that evens the row out
             reply, tokens = self._reply(
                 self.kind, self.topic, self._size(mean), left // shares - asked
             )
@@ -252,7 +281,21 @@ class _Row:
                 break
             self.used += asked + tokens
             found.append(_Pair(kind, topic, reply))
+        if self.spec.exact is not None:
+            self._even_out(found)
         return found
+
+    def _even_out(self, fillers: list[_Pair]) -> None:
+        """Lengthen the last filler by the tokens that the row lacks; there are few of them."""
+        if not fillers:
+            fillers.append(_Pair(*self._other(self.kind, self.topic), reply="So"))
+            self.used += count(request(fillers[0].kind, fillers[0].topic)) + 1
+        last = fillers[-1]
+        while self.used < self.target:
+            # A short word after a space is a token of its own, whatever stands before it.
+            last.reply += " " + self.dice.pick(_ONE_TOKEN_WORDS)
+            self.used += 1
+        self.seen.add(last.reply)
 
     def _other(self, kind: str, topic: str) -> tuple[str, str]:
         """Another request, which shares the format or the topic two times in three."""
