@@ -8,6 +8,7 @@
     └── CannotJudge         3   no verdict could be reached
         ├── DataError       3   the samples cannot be read or do not fit
         ├── ServerError     3   the server did not start, died or cannot be reached
+        │   └── TemplateError 3 … or its chat template refuses MRCR's conversations
         └── OutputError     3   a report cannot be written
 
 Exit codes: 0 pass, 1 a threshold was missed, 2 usage or configuration, 3 cannot judge
@@ -65,6 +66,10 @@ class DataError(CannotJudge):
 
 class ServerError(CannotJudge):
     """The server did not start, died, cannot be reached or does not speak the API."""
+
+
+class TemplateError(ServerError):
+    """The model's chat template refuses the two user turns that every row begins with."""
 
 
 class OutputError(CannotJudge):

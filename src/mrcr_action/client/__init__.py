@@ -1,6 +1,6 @@
 """The client of an OpenAI-compatible server."""
 
-from mrcr_action.client.api import Client, Health, ModelEntry, as_json
+from mrcr_action.client.api import Client, Health, ModelEntry, Tokenized, as_json
 from mrcr_action.client.errors import ApiError, Broken, Denied, Rejected, TimedOut, Unavailable
 from mrcr_action.client.stream import Completion
 
@@ -14,6 +14,7 @@ __all__ = [
     "ModelEntry",
     "Rejected",
     "TimedOut",
+    "Tokenized",
     "Unavailable",
     "as_json",
 ]

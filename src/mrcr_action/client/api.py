@@ -50,6 +50,18 @@ class ModelEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokenized:
+    """What /tokenize says about a text or a conversation."""
+
+    count: int
+    ids: tuple[int, ...] | None
+    """None where the server counts only."""
+    text: str
+    """The tokens' own spelling, joined: special tokens show, blanks may be spelt in other letters.
+    Empty where the server does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """What a look at /health found."""
 
@@ -166,16 +178,24 @@ class Client:
             template_kwargs: the request's own ``chat_template_kwargs``; with others the count
                 would be off, since they may add tokens (vllm-project/vllm#40689).
         """
-        body = {
-            "model": model,
-            "messages": as_json(messages),
-            "add_generation_prompt": True,
-            "chat_template_kwargs": dict(template_kwargs),
-        }
-        count = _whole((await self._json("POST", "/tokenize", body)).get("count"))
-        if count is None:
-            raise Broken("/tokenize answered without a count")
-        return count
+        body = _conversation(model, messages, template_kwargs)
+        return _count(await self._json("POST", "/tokenize", body))
+
+    async def tokenize(
+        self, model: str, messages: Sequence[Message], *, template_kwargs: Mapping[str, Any]
+    ) -> Tokenized:
+        """The tokens themselves of a conversation, as `count_tokens` counts them.
+
+        Raises:
+            Rejected: also what a chat template raises.
+        """
+        body = _conversation(model, messages, template_kwargs) | {"return_token_strs": True}
+        return _tokenized(await self._json("POST", "/tokenize", body))
+
+    async def tokenize_text(self, model: str, text: str) -> Tokenized:
+        """The tokens of a text alone, without a chat template and without special tokens."""
+        body = {"model": model, "prompt": text, "add_special_tokens": False}
+        return _tokenized(await self._json("POST", "/tokenize", body))
 
     async def chat(self, body: Mapping[str, Any]) -> Completion:
         """Ask for one completion, streamed, and return it once it has arrived whole.
@@ -258,6 +278,37 @@ def is_loopback(url: str) -> bool:
 def as_json(messages: Sequence[Message]) -> list[dict[str, str]]:
     """Messages as the API takes them."""
     return [{"role": m.role, "content": m.content} for m in messages]
+
+
+def _conversation(
+    model: str, messages: Sequence[Message], template_kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    return {
+        "model": model,
+        "messages": as_json(messages),
+        "add_generation_prompt": True,
+        "chat_template_kwargs": dict(template_kwargs),
+    }
+
+
+def _count(payload: Mapping[str, Any]) -> int:
+    count = _whole(payload.get("count"))
+    if count is None:
+        raise Broken("/tokenize answered without a count")
+    return count
+
+
+def _tokenized(payload: Mapping[str, Any]) -> Tokenized:
+    ids, pieces = payload.get("tokens"), payload.get("token_strs")
+    if not isinstance(ids, list) or any(_whole(item) is None for item in ids):
+        ids = None
+    if not isinstance(pieces, list):
+        pieces = []
+    return Tokenized(
+        count=_count(payload),
+        ids=None if ids is None else tuple(ids),
+        text="".join(piece for piece in pieces if isinstance(piece, str)),
+    )
 
 
 def _text(value: Any) -> str | None:
