@@ -8,6 +8,7 @@ tests start it as a process of its own, ``python -m mrcr_action.standin``::
     routes      which request gets which answer
     chat        the shape of a chat completion, whole or streamed
     reader      the answer an MRCR conversation asks for
+    template    what the chat template takes, and what it adds
     tokens      how this server counts tokens
     faults      what can be made to go wrong, and when
     metrics     what /metrics tells

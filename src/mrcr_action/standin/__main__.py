@@ -56,8 +56,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     parser = argparse.ArgumentParser(
         prog="python -m mrcr_action.standin",
         description="An OpenAI-compatible server that answers MRCR by parsing the conversation.",
-        epilog="faults, as NAME[=VALUE][@WHEN]; WHEN is which chat requests, from 1: 3, 2-5, 3-, "
-        f"%4 (every 4th), ~0.1 (a tenth), or a list with commas:\n{describe_faults()}",
+        epilog="faults, as NAME[=VALUE][@WHEN]; WHEN is which questions of MRCR, from 1: 3, 2-5,\n"
+        "3-, %4 (every 4th), ~0.1 (a tenth), or a list with commas; other chat requests have no\n"
+        f"number, and only faults without a WHEN hit them:\n{describe_faults()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -240,7 +240,10 @@ def _turn(message: Any) -> Turn:
 def _said(request: ChatRequest, effects: Effects) -> str:
     answer = read(request.turns, window=effects.window, wrong_needle=effects.wrong_needle)
     text = garble(answer.text) if effects.garble else answer.text
-    return text if effects.drop_nonce else answer.nonce + text
+    said = text if effects.drop_nonce else answer.nonce + text
+    if effects.think_aloud is not None:
+        return f"<think>\n{_filler(effects.think_aloud)}\n</think>\n\n{said}"
+    return said
 
 
 def _filler(characters: int) -> str:

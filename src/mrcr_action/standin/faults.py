@@ -1,8 +1,9 @@
 """What can be made to go wrong, and when: ``NAME[=VALUE][@WHEN]``.
 
-WHEN says which chat requests a fault hits, counted from 1 in the order they arrive: ``3``,
+WHEN says which questions of MRCR a fault hits, counted from 1 in the order they arrive: ``3``,
 ``2-5``, ``3-`` (from the third on), ``%4`` (every fourth), ``~0.1`` (a tenth of them, the same
-ones each time), or a list of these with commas. Without it, all of them.
+ones each time), or a list of these with commas. Without it, all chat requests. A request that asks
+no question of MRCR has no number, so that the n-th is always the n-th sample.
 """
 
 from __future__ import annotations
@@ -162,6 +163,9 @@ class Effects:
     think_old: int | None = field(
         default=None, metadata=_takes("CHARACTERS", _count, "likewise, as reasoning_content")
     )
+    think_aloud: int | None = field(
+        default=None, metadata=_takes("CHARACTERS", _count, "likewise, as <think> in the content")
+    )
     null_content: bool = field(
         default=False, metadata=_takes("", None, 'no content at all, and "length"')
     )
@@ -179,6 +183,10 @@ class Effects:
     unhealthy: bool = field(
         default=False,
         metadata=_takes("", None, "/health is 503, for good once a request was hit"),
+    )
+    strict_roles: bool = field(
+        default=False,
+        metadata=_takes("", None, "refuse roles that do not alternate", timed=False),
     )
     no_tokenize: bool = field(
         default=False, metadata=_takes("", None, "/tokenize is 404", timed=False)
@@ -214,13 +222,15 @@ class FaultPlan:
 
     faults: tuple[Fault, ...] = ()
 
-    def at(self, ordinal: int) -> Effects:
-        """What goes wrong with the chat request of this number, from 1."""
+    def at(self, ordinal: int | None) -> Effects:
+        """What goes wrong with the chat request of this number, from 1; None: it has none."""
+        if ordinal is None:
+            return self.always
         return _effects(fault for fault in self.faults if fault.hits(ordinal))
 
     @cached_property
     def always(self) -> Effects:
-        """What is wrong without regard to any chat request: the faults without a WHEN."""
+        """What is wrong without regard to a number: the faults without a WHEN."""
         return _effects(fault for fault in self.faults if fault.when is None)
 
 

@@ -71,17 +71,25 @@ def parse_question(content: str) -> Question | None:
     return Question(match["nonce"], int(match["ordinal"]), match["format"], match["topic"])
 
 
+def asked_question(turns: Sequence[Turn]) -> Question | None:
+    """The question of MRCR that the last user turn asks, or None for other talk."""
+    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=-1)
+    return parse_question(turns[last].content) if last >= 0 else None
+
+
 def find_needles(turns: Sequence[Turn], wanted: str) -> tuple[Needle, ...]:
     """All pairs of turns whose request is ``write a {wanted}`` and nothing else, in order.
 
     The preamble of a conversation shows other conversations; its requests are decoys. They are
-    never found, as they are no turns of their own.
+    never found, as they are no turns of their own. Only the first turn may hold a request below
+    other text: some templates want the preamble and the first request in one turn.
     """
     found = []
     for index, (turn, reply) in enumerate(itertools.pairwise(turns)):
         if turn.role != "user" or reply.role != "assistant":
             continue
-        match = _REQUEST.fullmatch(turn.content.strip())
+        request = turn.content.strip()
+        match = _REQUEST.fullmatch(request if index else request.rpartition("\n\n")[2])
         if match and match["wanted"] == wanted:
             found.append(Needle(index, reply.content))
     return tuple(found)
@@ -99,10 +107,10 @@ def read(turns: Sequence[Turn], *, window: int | None = None, wrong_needle: bool
             or else for made-up text.
         wrong_needle: answer with another of the identical requests, the next one around.
     """
-    last = max((i for i, turn in enumerate(turns) if turn.role == "user"), default=-1)
-    question = parse_question(turns[last].content) if last >= 0 else None
+    question = asked_question(turns)
     if question is None:
         return Answer("", _GREETING)
+    last = max(i for i, turn in enumerate(turns) if turn.role == "user")
     haystack = turns[:last]
     needles = find_needles(haystack, question.wanted)
     position = question.ordinal - 1

@@ -20,8 +20,10 @@ from mrcr_action.standin.chat import (
     whole_steps,
 )
 from mrcr_action.standin.metrics import Metrics
+from mrcr_action.standin.reader import asked_question
 from mrcr_action.standin.steps import Data, Headers, Reset, Step, Wait, json_reply, whole
-from mrcr_action.standin.tokens import prompt_tokens, text_tokens
+from mrcr_action.standin.template import rendered_ids, require_alternation
+from mrcr_action.standin.tokens import prompt_tokens, text_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +42,6 @@ _ERROR_TEXTS = {
     503: "The queue is full. Please try again later.",
 }
 _BODILESS = (204, 304)
-_TOKEN_ID = 7
 _PROXY_PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head>"
     b"<body><h1>Sign in to reach this service</h1></body></html>\n"
@@ -80,8 +81,11 @@ class Routes:
     settings: Settings
     faults: FaultPlan
     metrics: Metrics = field(default_factory=Metrics)
-    chat_requests: int = 0
-    """How many chat requests have arrived."""
+    questions: int = 0
+    """How many chat requests have arrived that have a number: those that ask MRCR's question, and
+    those that cannot be read."""
+    completions: int = 0
+    """How many completions were begun."""
     healthy: bool = True
 
     def respond(self, request: Request) -> Iterator[Step]:
@@ -143,27 +147,37 @@ class Routes:
 
     def _tokenize(self, request: Request) -> Iterator[Step]:
         body = _parse_json(request.body)
-        if "prompt" in body:
-            count = text_tokens(len(str(body["prompt"])))
-        else:
-            count = prompt_tokens(turn.content for turn in parse_turns(body))
         if not self._serves(body.get("model")):
             return self._unknown_model(body.get("model"))
+        if "prompt" in body:
+            ids = text_ids(str(body["prompt"]))
+        else:
+            turns = parse_turns(body)
+            if self.faults.always.strict_roles:
+                require_alternation(turns)
+            ids = rendered_ids(turns, body.get("chat_template_kwargs"))
         answer = {
-            "count": count,
+            "count": len(ids),
             "max_model_len": self.settings.max_model_len,
-            "tokens": [_TOKEN_ID] * count,
+            "tokens": ids,
             "token_strs": None,
         }
         return json_reply(200, answer)
 
     def _chat(self, request: Request) -> Iterator[Step]:
-        self.chat_requests += 1
-        ordinal = self.chat_requests
+        chat: ChatRequest | BadRequest
+        try:
+            chat = parse_chat(_parse_json(request.body))
+        except BadRequest as error:
+            chat = error
+        ordinal = None
+        if isinstance(chat, BadRequest) or asked_question(chat.turns) is not None:
+            self.questions += 1
+            ordinal = self.questions
         effects = self.faults.at(ordinal)
         if effects.unhealthy:
             self.healthy = False
-        return self._stalled(effects, lambda: self._answer(request, effects, ordinal))
+        return self._stalled(effects, lambda: self._answer(chat, effects))
 
     def _stalled(self, effects: Effects, answer: Callable[[], Iterator[Step]]) -> Iterator[Step]:
         """The answer after the faults that strike before the request is even looked at."""
@@ -187,10 +201,13 @@ class Routes:
             except BadRequest as error:
                 yield from _error(400, str(error), error.param)
 
-    def _answer(self, request: Request, effects: Effects, ordinal: int) -> Iterator[Step]:
-        chat = parse_chat(_parse_json(request.body))
+    def _answer(self, chat: ChatRequest | BadRequest, effects: Effects) -> Iterator[Step]:
+        if isinstance(chat, BadRequest):
+            raise chat
         if not self._serves(chat.model):
             return self._unknown_model(chat.model)
+        if effects.strict_roles:
+            require_alternation(chat.turns)
         window = self.settings.max_model_len
         length = prompt_tokens(turn.content for turn in chat.turns)
         if chat.max_tokens is not None and chat.max_tokens > window:
@@ -206,15 +223,14 @@ class Routes:
             )
         if effects.error_event and not chat.stream:
             return _error(500, _ERROR_TEXTS[500])
-        return self._complete(chat, effects, ordinal, length)
+        return self._complete(chat, effects, length)
 
-    def _complete(
-        self, chat: ChatRequest, effects: Effects, ordinal: int, length: int
-    ) -> Iterator[Step]:
+    def _complete(self, chat: ChatRequest, effects: Effects, length: int) -> Iterator[Step]:
+        self.completions += 1
         room = self.settings.max_model_len - length
         completion = compose(chat, effects, prompt_tokens=length, room=room)
         stamp = Stamp(
-            id=f"chatcmpl-standin-{ordinal}",
+            id=f"chatcmpl-standin-{self.completions}",
             created=int(time.time()),
             model=chat.model or self.settings.served_names[0],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ CHARACTERS_PER_TOKEN = 4
 
 TOKENS_PER_MESSAGE = 4
 """What a chat template would add around each message."""
+
+VOCABULARY = 2**16
+"""How many token ids there are."""
 
 _SUFFIXES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -30,6 +34,14 @@ def message_tokens(content: str) -> int:
 def prompt_tokens(contents: Iterable[str]) -> int:
     """How many tokens a conversation is, given the contents of its messages."""
     return sum(message_tokens(content) for content in contents)
+
+
+def text_ids(text: str) -> list[int]:
+    """Token ids of a text, as many as `text_tokens` says: four characters make one number."""
+    pieces = (
+        text[at : at + CHARACTERS_PER_TOKEN] for at in range(0, len(text), CHARACTERS_PER_TOKEN)
+    )
+    return [zlib.crc32(piece.encode("utf-8", "surrogatepass")) % VOCABULARY for piece in pieces]
 
 
 def parse_token_count(text: str) -> int:
