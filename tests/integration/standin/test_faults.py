@@ -121,6 +121,26 @@ def test_when_picks_requests_in_the_order_they_arrive(
     assert [ask(url).status_code for _ in range(6)] == [200, 500, 500, 200, 502, 502]
 
 
+def test_small_talk_has_no_number_and_is_hit_by_faults_without_one_only(
+    start_standin: StartStandIn, ask: Ask
+) -> None:
+    url = start_standin("--fault", "status=500@1,3").url
+    broken = start_standin("--fault", "status=503").url
+    talk = [{"role": "user", "content": "Hi!"}]
+
+    statuses = [ask(url, messages=talk).status_code, ask(url).status_code, ask(url).status_code]
+    statuses += [ask(url, messages=talk).status_code, ask(url).status_code]
+
+    assert statuses == [200, 500, 200, 200, 500]
+    assert ask(broken, messages=talk).status_code == 503
+
+
+def test_a_body_that_cannot_be_read_has_a_number(start_standin: StartStandIn, ask: Ask) -> None:
+    url = start_standin("--fault", "status=500@2").url
+
+    assert [ask(url, messages=[]).status_code, ask(url).status_code] == [400, 500]
+
+
 def test_a_stall_keeps_the_headers_back_and_then_answers(
     start_standin: StartStandIn, conversation: Conversation, ask: Ask
 ) -> None:
@@ -285,6 +305,16 @@ def test_reasoning_stands_beside_the_content_of_a_whole_answer(
     assert message["content"] == conversation.answer
 
 
+def test_reasoning_can_stand_in_the_content(
+    start_standin: StartStandIn, conversation: Conversation, stream: Stream
+) -> None:
+    text = stream(start_standin("--fault", "think-aloud=50").url).joined()
+
+    thought, _, said = text.partition("\n</think>\n\n")
+    assert thought.startswith("<think>\nThe user wants")
+    assert said == conversation.answer
+
+
 def test_reasoning_that_eats_all_tokens_leaves_content_null(
     start_standin: StartStandIn, ask: Ask, stream: Stream
 ) -> None:
@@ -390,6 +420,24 @@ def test_health_turns_bad_for_good_with_the_request_that_is_hit(
 
 def test_health_is_bad_from_the_start_without_a_when(start_standin: StartStandIn) -> None:
     assert httpx.get(f"{start_standin('--fault', 'unhealthy').url}/health").status_code == 503
+
+
+@pytest.mark.parametrize("path", ["/tokenize", "/v1/chat/completions"])
+def test_strict_roles_refuse_two_user_turns_and_take_them_merged(
+    start_standin: StartStandIn, conversation: Conversation, path: str
+) -> None:
+    url = start_standin("--fault", "strict-roles").url + path
+    first, second, *rest = conversation.messages
+    merged = {"role": "user", "content": f"{first['content']}\n\n{second['content']}"}
+
+    refused = httpx.post(url, json={"messages": conversation.messages})
+    taken = httpx.post(url, json={"messages": [merged, *rest]})
+
+    assert refused.status_code == 400
+    assert refused.json()["error"]["type"] == "BadRequestError"
+    words = "Conversation roles must alternate user/assistant/user/assistant/..."
+    assert refused.json()["error"]["message"] == words
+    assert taken.status_code == 200
 
 
 def test_tokenize_can_be_missing(start_standin: StartStandIn) -> None:

@@ -52,6 +52,23 @@ def test_tokenize_counts_what_the_usage_will_say(
     assert ask(server.url).json()["usage"]["prompt_tokens"] == expected
 
 
+def test_tokenize_takes_a_text_as_well(start_standin: StartStandIn) -> None:
+    url = start_standin("m").url
+
+    counted = httpx.post(f"{url}/tokenize", json={"model": "m", "prompt": "Twelve chars"}).json()
+
+    assert counted["count"] == len(counted["tokens"]) == 3
+
+
+def test_tokens_tell_one_text_from_another(start_standin: StartStandIn) -> None:
+    url = start_standin().url
+
+    texts = ["abcdabce", "abcdabcd", "abcdabcd"]
+    ids = [httpx.post(f"{url}/tokenize", json={"prompt": text}).json()["tokens"] for text in texts]
+
+    assert ids[0] != ids[1] == ids[2]
+
+
 def test_a_whole_answer_is_perfect(
     start_standin: StartStandIn, conversation: Conversation, ask: Ask
 ) -> None:

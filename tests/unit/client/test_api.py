@@ -16,6 +16,7 @@ from mrcr_action.client import (
     Health,
     ModelEntry,
     Rejected,
+    Tokenized,
     Unavailable,
 )
 from mrcr_action.client.api import is_loopback
@@ -354,3 +355,49 @@ def test_a_query_is_given_up_after_some_attempts(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Unavailable):
         ask(busy, lambda client: client.models())
     assert asked == ["/v1/models"] * 4
+
+
+def test_the_tokens_of_a_conversation_are_asked_for_as_they_are_counted() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(json.loads(request.content))
+        tokens = {"tokens": [5, 9], "token_strs": ["<|user|>", "Hi"]}
+        return httpx.Response(200, json={"count": 2, **tokens})
+
+    def tokenize(client: Client) -> Awaitable[Tokenized]:
+        return client.tokenize("m", [Message("user", "Hi")], template_kwargs={"a": False})
+
+    assert ask(answer, tokenize) == Tokenized(2, (5, 9), "<|user|>Hi")
+    assert seen == [
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Hi"}],
+            "add_generation_prompt": True,
+            "chat_template_kwargs": {"a": False},
+            "return_token_strs": True,
+        }
+    ]
+
+
+def test_the_tokens_of_a_text_come_without_template_and_special_tokens() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(json.loads(request.content))
+        return httpx.Response(200, json={"count": 1, "tokens": [9], "token_strs": None})
+
+    assert ask(answer, lambda client: client.tokenize_text("m", "Hi")) == Tokenized(1, (9,), "")
+    assert seen == [{"model": "m", "prompt": "Hi", "add_special_tokens": False}]
+
+
+@pytest.mark.parametrize("tokens", [None, "ids", ["a"], [True], [1.5]])
+def test_a_tokenize_that_only_counts_tells_no_ids(tokens: Any) -> None:
+    answer = replying(200, json={"count": 3, "tokens": tokens, "token_strs": 7})
+
+    assert ask(answer, lambda client: client.tokenize_text("m", "Hi")) == Tokenized(3, None, "")
+
+
+def test_tokens_without_a_count_are_a_broken_answer() -> None:
+    with pytest.raises(Broken, match="without a count"):
+        ask(replying(200, json={"tokens": [1]}), lambda client: client.tokenize_text("m", "Hi"))

@@ -110,6 +110,9 @@ def test_every_fault_is_in_the_list_that_help_and_errors_show(name: str) -> None
         "reset@~1.5",
         "reset@1,",
         "reset@all",
+        "strict-roles@2",
+        "strict-roles=1",
+        "think-aloud",
         "no-tokenize@2",
         "no-max-model-len@2",
     ],
@@ -150,3 +153,10 @@ def test_the_later_of_two_values_counts() -> None:
 def test_only_faults_without_a_when_hold_outside_chat_requests() -> None:
     assert plan("unhealthy", "no-tokenize").always == Effects(unhealthy=True, no_tokenize=True)
     assert plan("unhealthy@2").always == Effects()
+
+
+def test_a_request_without_a_number_is_hit_by_faults_without_a_when_only() -> None:
+    faults = plan("status=500@1-", "reset@~1", "drop-nonce", "strict-roles")
+
+    assert faults.at(None) == Effects(drop_nonce=True, strict_roles=True)
+    assert faults.at(1) == Effects(status=500, reset=True, drop_nonce=True, strict_roles=True)

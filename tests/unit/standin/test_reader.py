@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from mrcr_action.standin.reader import Needle, Question, Turn, find_needles, garble, read
+from mrcr_action.standin.reader import (
+    Needle,
+    Question,
+    Turn,
+    asked_question,
+    find_needles,
+    garble,
+    read,
+)
 from mrcr_action.standin.reader import parse_question as parse
 
 PREAMBLE = """Here are some examples of conversations succeeded by a follow-up question answered \
@@ -55,11 +63,39 @@ def test_the_answer_is_the_nonce_and_the_wanted_reply_word_for_word(
     assert said(conversation(ordinal)) == NONCE + reply
 
 
-@pytest.mark.parametrize("ordinal", ["1st", "2nd", "3rd", "4th", "11th", "21st"])
+@pytest.mark.parametrize(
+    "ordinal", ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "16th", "21st"]
+)
 def test_every_ordinal_is_understood(ordinal: str) -> None:
     found = parse(question(ordinal).content)
 
     assert found == Question(NONCE, int(ordinal[:-2]), "poem", "tapirs")
+
+
+@pytest.mark.parametrize("needles", [1, 3, 16])
+def test_conversations_of_any_number_of_needles_are_answered(needles: int) -> None:
+    haystack = [Turn("user", PREAMBLE)]
+    for number in range(1, needles + 1):
+        haystack += pair("write a poem about tapirs", f"reply {number}")
+    ordinals = {1: "1st", 2: "2nd", 3: "3rd"}
+
+    for number in range(1, needles + 1):
+        ordinal = ordinals.get(number, f"{number}th")
+        assert said([*haystack, question(ordinal)]) == f"{NONCE}reply {number}"
+
+
+def test_the_first_request_is_found_below_the_preamble_in_one_turn() -> None:
+    first, second, *rest = conversation("1st")
+    merged = [Turn("user", f"{first.content}\n\n{second.content}"), *rest]
+
+    assert said(merged) == NONCE + "first 🌿"
+    assert said([*merged[:-1], question("3rd")]) == NONCE + "third "
+
+
+def test_a_request_below_other_text_is_none_in_a_later_turn() -> None:
+    turns = [*pair("Hi", "Hello"), *pair("So:\n\nwrite a poem about tapirs", "no")]
+
+    assert find_needles(turns, "poem about tapirs") == ()
 
 
 def test_a_format_of_many_words_and_a_topic_with_a_full_stop_are_understood() -> None:
@@ -135,6 +171,15 @@ def test_small_talk_gets_a_greeting_without_a_nonce(turns: list[Turn]) -> None:
 
     assert answer.nonce == ""
     assert "not a model" in answer.text
+
+
+def test_the_question_is_the_last_user_turn_and_nothing_else() -> None:
+    turns = conversation("2nd")
+
+    assert asked_question(turns) == Question(NONCE, 2, "poem", "tapirs")
+    assert asked_question([*turns, Turn("assistant", "Hm")]) == asked_question(turns)
+    assert asked_question([*turns, Turn("user", "Thank you")]) is None
+    assert asked_question([]) is None
 
 
 def test_a_wide_window_changes_nothing() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mrcr_action.standin.tokens import parse_token_count, prompt_tokens, text_tokens
+from mrcr_action.standin.tokens import parse_token_count, prompt_tokens, text_ids, text_tokens
 
 
 @pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2), (400, 100)])
@@ -12,6 +12,13 @@ def test_four_characters_are_a_token_rounded_up(characters: int, tokens: int) ->
 
 def test_a_message_costs_four_tokens_more_than_its_text() -> None:
     assert prompt_tokens(["12345", "", "🌿"]) == (2 + 4) + (0 + 4) + (1 + 4)
+
+
+@pytest.mark.parametrize("text", ["", "a", "abcd", "abcde", "🌿 emoji and \ud83d half a pair"])
+def test_a_text_has_as_many_ids_as_tokens_and_others_when_it_changes(text: str) -> None:
+    assert len(text_ids(text)) == text_tokens(len(text))
+    assert text_ids(text) == text_ids(text)
+    assert text_ids("x" + text) != text_ids(text)
 
 
 @pytest.mark.parametrize(
