@@ -162,7 +162,7 @@ class Download:
         return Remote(
             commit=commit,
             etag=etag[1],
-            size=int(size) if size.isascii() and size.isdigit() else None,
+            size=int(size) if re.fullmatch("[0-9]{1,15}", size) else None,
         )
 
     def _fetch(self, path: Path, size: int | None) -> None:
@@ -294,5 +294,5 @@ def _first_byte(response: httpx.Response) -> int:
     """Where in the file an answer begins."""
     if response.status_code != httpx.codes.PARTIAL_CONTENT:
         return 0
-    found = re.match(r"bytes (\d+)-", response.headers.get("content-range", ""))
+    found = re.match(r"bytes ([0-9]{1,15})-", response.headers.get("content-range", ""))
     return int(found[1]) if found else -1

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from mrcr_action.config.keys import DATASET, REVISION
 from mrcr_action.data.download import Download, in_mib
 from mrcr_action.data.hub_cache import HubCache, check_room, sha256_of, size_of
-from mrcr_action.data.hub_client import hub_client, hub_url, quiet_library
+from mrcr_action.data.hub_client import hub_client, hub_url, load_library
 from mrcr_action.data.hub_errors import OFFLINE_HINT, Unreachable
 from mrcr_action.errors import DataError
 
@@ -81,16 +81,16 @@ def fetch_shard(
             f"{dataset}: {shard}: no SHA-256 is known for it at revision {revision}",
             hint=f"Known is {DATASET} at {REVISION}; --allow-unverified takes other data as it is.",
         )
-    with quiet_library():
-        from huggingface_hub import constants
+    load_library()
+    from huggingface_hub import constants
 
-        cache = HubCache(Path(constants.HF_HUB_CACHE).expanduser(), dataset)
-        url = hub_url(constants.ENDPOINT, dataset, revision, shard)
-        say = report or _say_nothing
-        try:
-            return _Fetch(cache, url, revision, shard, known, allow_unverified, say).file()
-        except OSError as error:
-            raise _disk_error(f"{dataset}: {shard}", cache.root, error) from error
+    cache = HubCache(Path(constants.HF_HUB_CACHE).expanduser(), dataset)
+    url = hub_url(constants.ENDPOINT, dataset, revision, shard)
+    say = report or _say_nothing
+    try:
+        return _Fetch(cache, url, revision, shard, known, allow_unverified, say).file()
+    except OSError as error:
+        raise _disk_error(f"{dataset}: {shard}", cache.root, error) from error
 
 
 class _Damaged(DataError):
@@ -213,7 +213,7 @@ class _Fetch:
         promised = named if _SHA256.fullmatch(named) else None
         expected = promised or (None if self.allow_unverified else self.known)
         if expected and found != expected:
-            raise _Damaged(self.other_hash(what, found, self.known or expected), hint=_DAMAGED_HINT)
+            raise _Damaged(self.other_hash(what, found, expected), hint=_DAMAGED_HINT)
         if size is not None and size_of(path) != size:
             raise _Damaged(
                 f"{self.name}: {what} has {size_of(path)} bytes instead of {size}",

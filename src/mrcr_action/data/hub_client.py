@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import warnings
-from logging import CRITICAL
 from typing import TYPE_CHECKING
 
 import httpx
@@ -68,7 +68,8 @@ def _token() -> str | None:
     if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
         return None
     try:
-        token = get_token()
+        with _quietly():
+            token = get_token()
     except Exception as error:  # from files, other services or the library's own login
         raise DataError(
             f"the hub's token cannot be read: {type(error).__name__}",
@@ -111,19 +112,39 @@ def hub_url(endpoint: str, dataset: str, revision: str, shard: str) -> str:
         ) from error
 
 
-@contextlib.contextmanager
-def quiet_library() -> Iterator[None]:
-    """Keep what the library would print or warn of out of this program's own output."""
+def load_library() -> None:
+    """Import what is used of the hub library, which takes the environment apart meanwhile.
+
+    Raises:
+        DataError: it stumbles over that.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from huggingface_hub.utils import logging
+        try:
+            import huggingface_hub.file_download  # noqa: F401
+        except (ValueError, OSError) as error:
+            # What it says may quote a secret.
+            raise DataError(
+                f"the hub library cannot be loaded: {type(error).__name__}",
+                hint="Check the variables whose names begin with HF_, HF_ENDPOINT above all.",
+            ) from error
 
-        level = logging.get_verbosity()
-        logging.set_verbosity(CRITICAL)
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep what the library says of the token out of this program's own output.
+
+    For moments only: warnings are the whole process's, not a thread's.
+    """
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logger.setLevel(logging.CRITICAL)
         try:
             yield
         finally:
-            logging.set_verbosity(level)
+            logger.setLevel(level)
 
 
 def _is_set(variable: str) -> bool:

@@ -77,7 +77,7 @@ def error_of_failure(name: str, error: httpx.HTTPError, *, heard: bool) -> Troub
             hint="Check HF_ENDPOINT: it is https://huggingface.co unless set.",
         )
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) and not heard:
-        return unreachable(error.request.url, "it does not take a connection")
+        return unreachable(error.request.url, "no connection to it, or to the proxy before it")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         what = f"{host} does not take a connection"
     elif isinstance(error, httpx.TimeoutException):

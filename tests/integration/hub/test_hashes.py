@@ -79,12 +79,12 @@ def test_download_with_a_wrong_byte_is_fetched_once_more(
     assert [seen.range for seen in hub.seen("GET")] == [None, None]
 
 
-@pytest.mark.parametrize("allow", [False, True])
+@pytest.mark.parametrize("order", [{}, {"allow": True}], ids=["checked", "unverified"])
 def test_download_that_is_always_wrong_is_an_error_and_not_kept(
-    fetch: Fetcher, hub: FakeHub, sha256: str, content: bytes, allow: bool
+    fetch: Fetcher, hub: FakeHub, sha256: str, content: bytes, order: dict[str, bool]
 ) -> None:
     hub.fail("GET", *[Fault(corrupt=True)] * 9)
-    done = fetch(allow=allow)
+    done = fetch(**order)
     came = hashlib.sha256(bytes([content[0] ^ 1]) + content[1:]).hexdigest()
     assert done.error is not None
     assert f"has the SHA-256 {came}, expected was {sha256}" in done.error

@@ -129,12 +129,19 @@ def test_login_page_instead_of_the_hub_is_recognized(fetch: Fetcher, hub: FakeHu
     assert "HF_ENDPOINT" in done.hint
 
 
-@pytest.mark.parametrize(
-    "endpoint", ["huggingface.co", "http://", "http://[1", "ftp://127.0.0.1", "http://h:x"]
-)
+@pytest.mark.parametrize("endpoint", ["huggingface.co", "http://", "ftp://127.0.0.1"])
 def test_address_that_is_none_is_said(make_fetcher: Callable[..., Fetcher], endpoint: str) -> None:
     done = make_fetcher(endpoint)()
     assert done.error == "the hub's address is none"
+    assert "HF_ENDPOINT" in done.hint
+
+
+@pytest.mark.parametrize("endpoint", ["http://[1", "http://user:hush/hush@h"])
+def test_address_that_the_library_stumbles_over_is_said(
+    make_fetcher: Callable[..., Fetcher], endpoint: str
+) -> None:
+    done = make_fetcher(endpoint)()
+    assert done.error == "the hub library cannot be loaded: ValueError"
     assert "HF_ENDPOINT" in done.hint
 
 
@@ -150,7 +157,7 @@ def test_password_of_the_address_is_not_shown(
 
 
 def test_proxy_that_is_none_is_said(fetch: Fetcher) -> None:
-    done = fetch(env={"HF_ENDPOINT": "http://hub.invalid", "HTTP_PROXY": "user:hush@nowhere"})
+    done = fetch(env={"HF_ENDPOINT": "http://hub.invalid", "HTTP_PROXY": "odd://user:hush@nowhere"})
     assert done.error == "a proxy of the environment cannot be used"
     assert "HTTPS_PROXY" in done.hint
 
@@ -158,6 +165,7 @@ def test_proxy_that_is_none_is_said(fetch: Fetcher) -> None:
 def test_proxy_that_is_not_there_is_said_at_once(fetch: Fetcher) -> None:
     done = fetch(env={"HF_ENDPOINT": "http://hub.invalid", "HTTP_PROXY": "http://127.0.0.1:9"})
     assert done.error is not None
+    assert "the proxy before it" in done.error
     assert done.pauses == []
     assert OFFLINE in done.hint
 
