@@ -30,6 +30,17 @@ start here:
   mrcr run --base-url http://127.0.0.1:8000   evaluate a server that already runs
 """
 
+SYNTH_EPILOG = """\
+The text is made up by a grammar from the seed: no model has seen it, and no network is needed.
+The columns and the folders are those of openai/mrcr.
+
+examples:
+  mrcr synth --out samples                                    15 short samples, for a first run
+  mrcr synth --bins 32K-64K 64K-128K --per-cell 10 --out samples
+  mrcr synth --needles 1 3 16 --bins 512K-1M --per-cell 1 --out samples
+  mrcr run --dataset samples --base-url http://127.0.0.1:8000      ask a server for the answers
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and turn errors into one line and an exit code."""
@@ -99,16 +110,44 @@ def make_parser() -> argparse.ArgumentParser:
     demo.add_argument("--output-dir", default="mrcr-demo", metavar="DIR", help="default: mrcr-demo")
 
     synth = _command(commands, "synth", _synth, "write synthetic samples in the dataset's layout")
-    synth.add_argument("--needles", nargs="+", type=int, choices=[2, 4, 8], default=[2, 4, 8])
+    synth.epilog = SYNTH_EPILOG
+    synth.formatter_class = argparse.RawDescriptionHelpFormatter
+    synth.add_argument(
+        "--needles",
+        nargs="+",
+        type=int,
+        default=[2, 4, 8],
+        metavar="N",
+        help="how many identical requests a sample holds, each 1 to 16 (default: 2 4 8)",
+    )
     synth.add_argument(
         "--bins",
         nargs="+",
         default=["4K-8K"],
         metavar="LOW-HIGH",
-        help="length ranges in o200k tokens of prompt and answer (default: 4K-8K)",
+        help="length ranges in o200k tokens of prompt and answer, up to 512K-1M (default: 4K-8K)",
     )
-    synth.add_argument("--per-cell", type=int, default=5, metavar="N", help="rows per needle x bin")
-    synth.add_argument("--seed", type=int, default=0)
+    synth.add_argument(
+        "--per-cell",
+        type=int,
+        default=5,
+        metavar="N",
+        help="samples for each needle count in each range (default: 5)",
+    )
+    synth.add_argument(
+        "--non-latin",
+        type=int,
+        default=0,
+        metavar="PERCENT",
+        help="share of the pieces in Greek, Cyrillic, Arabic, Devanagari, Chinese, Japanese or"
+        " Korean, 0 to 100 (default: 0)",
+    )
+    synth.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="the same seed makes the same samples; another one makes new text (default: 0)",
+    )
     synth.add_argument("--out", required=True, metavar="DIR", help="folder to write")
 
     schema = _command(commands, "schema", _schema, "print a JSON Schema")
@@ -146,6 +185,7 @@ def _synth(options: argparse.Namespace) -> int:
         bins=options.bins,
         per_cell=options.per_cell,
         seed=options.seed,
+        non_latin=options.non_latin,
     )
 
 

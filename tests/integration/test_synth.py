@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mrcr_action.sample import Sample
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -33,6 +35,23 @@ def test_what_is_synthesised_can_be_run(mrcr: Mrcr, start_standin: StartStandIn)
     assert all(1024 < length <= 2048 for length in lengths[:4])
     assert all(2048 < length <= 4096 for length in lengths[4:])
     assert (ended.result.data.dataset, ended.result.data.revision) == ("samples", None)
+
+
+def test_needle_counts_beyond_the_datasets_are_written_in_its_layout(mrcr: Mrcr) -> None:
+    made = mrcr(
+        *("synth", "--needles", "1", "3", "16", "3", "--bins", "1K-2K", "--per-cell", "2"),
+        *("--non-latin", "30", "--out", "odd"),
+    )
+
+    assert made.code == 0, made.said
+    assert "6 rows in 6 files under odd" in made.stdout
+    for n_needles in (1, 3, 16):
+        for part in (0, 1):
+            path = mrcr.cwd / "odd" / f"{n_needles}needle" / f"{n_needles}needle_{part}.parquet"
+            (row,) = pq.read_table(path).to_pylist()
+            assert row["n_needles"] == n_needles
+            sample = Sample.from_row(row, shard=path.name, index=0)
+            assert sample.violations() == []
 
 
 def test_a_single_sample_can_be_run_though_its_second_file_is_empty(
@@ -71,7 +90,11 @@ def test_a_folder_that_reads_like_a_pattern_is_only_a_folder(
         (["--bins", "4K"], "--bins"),
         (["--bins", "1-2", "--needles", "8"], "8 needles"),
         (["--per-cell", "0"], "--per-cell 0"),
-        (["--needles", "3"], "invalid choice"),
+        (["--needles", "0"], "0 needles were asked for; a synthetic row has 1 to 16"),
+        (["--needles", "2", "17"], "17 needles were asked for; a synthetic row has 1 to 16"),
+        (["--needles", "two"], "invalid int value: 'two'"),
+        (["--bins", "1M-2M"], "the bin 1M-2M is too long"),
+        (["--non-latin", "101"], "101 percent"),
     ],
 )
 def test_samples_that_cannot_be_made_exit_2(mrcr: Mrcr, arguments: list[str], message: str) -> None:

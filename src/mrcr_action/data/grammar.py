@@ -10,9 +10,7 @@ from __future__ import annotations
 import functools
 import random
 import re
-from typing import TYPE_CHECKING, TypeVar
-
-from mrcr_action.data.words import RULES
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,56 +18,91 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ARTICLE = re.compile(r"\b[Aa] $")
-_VOWELS = tuple("aeiou")
+_VOWELS = frozenset("aeiou")
 
 
 class Dice:
-    """A stream of choices that depends on nothing but the parts of its seed."""
+    """A stream of choices that depends on nothing but the parts of its seed.
+
+    ``draw`` gives the next number from 0 up to, not including, 1.
+    """
 
     def __init__(self, *seed: object) -> None:
-        self._random = random.Random("/".join(map(str, seed))).random  # noqa: S311 - not secret
+        self.draw = random.Random("/".join(map(str, seed))).random  # noqa: S311 - not secret
 
     def below(self, limit: int) -> int:
         """A number from 0 to ``limit - 1``."""
-        return int(self._random() * limit)
+        return int(self.draw() * limit)
 
     def between(self, low: int, high: int) -> int:
         """A number from ``low`` to ``high``, both included."""
-        return low + int(self._random() * (high - low + 1))
+        return low + int(self.draw() * (high - low + 1))
 
     def pick(self, choices: Sequence[T]) -> T:
-        return choices[int(self._random() * len(choices))]
+        return choices[int(self.draw() * len(choices))]
 
     def chance(self, percent: int) -> bool:
         return self.below(100) < percent
 
 
-def fill(dice: Dice, template: str, given: Mapping[str, str]) -> str:
+def fill(
+    dice: Dice,
+    template: str,
+    given: Mapping[str, str],
+    rules: Mapping[str, Sequence[str]],
+) -> str:
     """The template with each name in braces replaced, from ``given`` or else by the rules.
+
+    ``{n}`` becomes a number. A capital first letter in the braces capitalises what comes out, and
+    an ``a`` before it becomes ``an`` where it must.
 
     Raises:
         KeyError: a name is neither given nor one of the rules.
     """
-    parts = _split(template)
-    if len(parts) == 1:
-        return template
-    filled = list(parts)
-    for at in range(1, len(parts), 2):
-        name = parts[at]
-        lower = name.lower()
-        if lower == "n":
+    # Nearly all the time of making a row is spent here, hence the tuples and the bare draw.
+    first, slots = _split(template)
+    filled = [first]
+    draw = dice.draw
+    for name, is_capital, has_article, then in slots:
+        if name in given:
+            text = given[name]
+        elif name == "n":
             text = str(dice.between(2, 99))
-        elif lower in given:
-            text = given[lower]
         else:
-            text = fill(dice, dice.pick(RULES[lower]), given)
-        filled[at] = text if name == lower else text[:1].upper() + text[1:]
-        if text[:1] in _VOWELS and _ARTICLE.search(parts[at - 1]):
-            filled[at - 1] = parts[at - 1][:-1] + "n "
+            choices = rules[name]
+            text = choices[int(draw() * len(choices))]
+            if "{" in text:
+                text = fill(dice, text, given, rules)
+        if has_article and text[:1] in _VOWELS:
+            filled[-1] = filled[-1][:-1] + "n "
+        if is_capital:
+            text = text[:1].upper() + text[1:]
+        filled.append(text)
+        filled.append(then)
     return "".join(filled)
 
 
+class _Slot(NamedTuple):
+    """A name in braces and the literal text that follows it."""
+
+    name: str
+    is_capital: bool
+    has_article: bool
+    then: str
+
+
 @functools.cache
-def _split(template: str) -> tuple[str, ...]:
+def _split(template: str) -> tuple[str, tuple[_Slot, ...]]:
+    """The text before the first name, and the names."""
     # Literals at even places, names at odd ones.
-    return tuple(re.split(r"\{([A-Za-z_]+)\}", template))
+    parts = re.split(r"\{([A-Za-z_]+)\}", template)
+    slots = [
+        _Slot(
+            name=parts[at].lower(),
+            is_capital=not parts[at].islower(),
+            has_article=_ARTICLE.search(parts[at - 1]) is not None,
+            then=parts[at + 1],
+        )
+        for at in range(1, len(parts), 2)
+    ]
+    return parts[0], tuple(slots)

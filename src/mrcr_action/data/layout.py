@@ -44,6 +44,11 @@ def shard_path(n_needles: int, part: int) -> str:
     return f"{n_needles}needle/{n_needles}needle_{part}.parquet"
 
 
+def needles_of(shard: str) -> int:
+    """The needle count that a shard's path names."""
+    return int(shard.partition("needle")[0])
+
+
 def write_parquet(rows: Iterable[dict[str, Any]], directory: Path) -> list[Path]:
     """Write rows with the dataset's columns in the dataset's layout, and return the shards.
 
@@ -90,21 +95,25 @@ def write_synthetic(
     bins: Sequence[Bin],
     per_cell: int,
     seed: int,
+    non_latin: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
     """Write ``per_cell`` synthetic rows for each needle count and bin; return the shards.
 
-    ``progress`` is told how many rows are made and how many there will be, after each of them.
+    ``non_latin`` is the percentage of pieces in other scripts than Latin. ``progress`` is
+    told how many rows are made and how many there will be, after each of them.
 
     Raises:
         OutputError: the directory cannot be made or written.
-        UsageError: a needle count is not the dataset's, or does not fit one of the bins.
+        UsageError: a needle count, a bin or ``non_latin`` is out of range, or a needle count
+            does not fit one of the bins.
         DataError: the o200k vocabulary is missing or not the one expected.
     """
     total = len(needles) * len(bins) * per_cell
 
     def reported() -> Iterable[dict[str, Any]]:
-        for done, row in enumerate(synthetic_rows(needles, bins, per_cell, seed), start=1):
+        rows = synthetic_rows(needles, bins, per_cell, seed, non_latin=non_latin)
+        for done, row in enumerate(rows, start=1):
             yield row
             if progress is not None:
                 progress(done, total)

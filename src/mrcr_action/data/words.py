@@ -1,9 +1,7 @@
-"""The vocabulary of the synthetic rows: what is asked for, and what the pieces are made of.
+"""The single words and short phrases that synthetic pieces are made of.
 
-A rule's name may stand in braces in any of the templates and is replaced by one of its choices;
-``{topic}`` is what the piece is about and ``{n}`` a number. A capital first letter in the braces
-capitalises what comes out, and an ``a`` before it becomes ``an`` where it must. Sentences about
-the topic are in the past tense, so that ``rain`` and ``lost keys`` fit the same ones.
+Each list goes by the name that stands for it in the braces of a template. A phrase may hold
+braces itself.
 """
 
 from __future__ import annotations
@@ -17,219 +15,172 @@ def _phrases(text: str) -> tuple[str, ...]:
     return tuple(" ".join(phrase.split()) for phrase in text.split(","))
 
 
-FORMATS = (
-    "poem",
-    "essay",
-    "riddle",
-    "email",
-    "song",
-    "story",
-    "blog post",
-    "news article",
-    "speech",
-    "recipe",
-)
-"""Kinds of pieces a conversation asks for; `mrcr_action.data.prose` has a form for each."""
-
-# No topic begins another one, so no request is the beginning of another request.
-TOPICS = _phrases("""
-    fields, horses, tide pools, borrowed umbrellas, night trains, brass buttons, paper lanterns,
-    stubborn goats, sleepy lighthouses, lost mittens, copper kettles, winter markets,
-    spare keys, moss gardens, quiet elevators, wandering clocks, juniper hedges, rubber ducks,
-    old ferries, glass marbles, comets, postage stamps, velvet curtains, tin robots, thunder,
-    rooftop beekeepers, missing socks, cardboard castles, harbour seals, pocket maps,
-    crooked chimneys, snow globes, saxophones, garden gnomes, polite ghosts, sourdough,
-    tightrope walkers, fog horns, left shoes, library cats, sundials, tumbleweeds, cinnamon,
-    bicycle bells, hot air balloons, mountain goats, forgotten passwords, kite festivals,
-    magnets, riverboats, pumpkin vines, empty theatres, owls, chalk drawings, carrier pigeons,
-    porcelain teacups, volcanoes, second-hand pianos, foxes, weather vanes, dandelions,
-    escalators, marzipan, moonlit laundry, turnip farming, puppet shows, shooting stars,
-    spiral stairs, vending machines, whale songs, wool sweaters, zeppelins, hiccups,
-    crème brûlée, jalapeño jam, piñatas, naïve penguins, orchids, barn swallows, clay ovens,
-    dominoes, early breakfasts, ice fishing, jigsaw puzzles, knitting circles, lemonade stands,
-    mirrors, nutcrackers, origami cranes, pillow forts, quilts, radio static, sandcastles,
-    telescopes, unread letters, vineyards, windmills, xylophones, yodelling, zebra crossings,
-    a single raindrop, the last biscuit, the colour teal, parallel parking, silent discos,
-    misplaced commas
-""")
-"""What the pieces are about: one to three words each."""
-
-RULES: dict[str, tuple[str, ...]] = {
+WORDS: dict[str, tuple[str, ...]] = {
     "adj": _words(
-        "amber brave brisk crooked dusty faint gentle golden half-asleep hollow humming jolly "
-        "left-handed lopsided lukewarm moonlit muddy nervous patient peppery polite quiet rusty "
-        "salt-white secondhand sleepy slow solemn stubborn sudden tangled tender thirsty tidy "
-        "tiny unhurried velvet wandering weathered wobbly yellow"
+        "absent amber anxious autumnal bashful bitter blurry brave bright brisk brittle bulky "
+        "calm careless cheap clumsy coarse cold cordial crisp crooked crumpled curious damp "
+        "dappled daring deaf dense distant drowsy dull dusty eager earnest elastic enormous even "
+        "faded faint famous fearless feeble festive fickle fierce flimsy foggy fragile frozen "
+        "frugal gentle giddy glossy golden graceful grateful greasy grim half-asleep handsome "
+        "hasty hoarse hollow honest humble humming idle inky jagged jolly kind lanky lazy "
+        "left-handed lenient limp lonely lopsided loud lukewarm mellow merry mild modest moonlit "
+        "muddy murky narrow neat nervous nimble noisy obedient odd pale patient peppery placid "
+        "plain polite precious proud pungent quaint quiet ragged rare restless rigid rosy rough "
+        "rusty salt-white secondhand serene shallow sharp shy silent sincere sleepy slender slow "
+        "smooth snug solemn sour spare stale stern stout stubborn sturdy sudden sunburnt sweet "
+        "tangled tart tender thirsty thorny tidy tiny tranquil upright vague vast velvet vivid "
+        "wandering warm wary weathered weightless wild wise wobbly wooden yellow"
     ),
     "noun": _words(
-        "accordion almanac anchor attic ballroom barometer bridge bucket calendar candle "
-        "cathedral chimney compass corridor drawer engine envelope faucet garden harbour "
-        "hinge kettle ladder lantern letter library lighthouse map meadow melody mirror "
-        "notebook orchard parade pocket puddle river rooftop saddle shadow spoon staircase "
-        "suitcase teapot telegram theatre thimble trumpet umbrella violin wardrobe whistle "
-        "window"
+        "accordion almanac anchor anvil apron archive armchair attic awning axle balcony "
+        "ballroom balloon barometer barrel basement basket bathtub bench blanket boiler bonnet "
+        "bookcase bottle boulevard bridge brooch broom bucket button cabinet cable calendar "
+        "candle canoe carriage cathedral cellar chandelier chimney clarinet coat-stand comb "
+        "compass corridor courtyard cradle crane curtain cushion dagger desk doorway drawer drum "
+        "dune easel elevator engine envelope fence ferry fiddle flagpole fountain funnel garden "
+        "gate glacier globe granary hammer hammock harbour hatbox hedge hinge hourglass inkwell "
+        "jetty jug kennel kettle key kiosk ladder lantern lawn ledger letter library lighthouse "
+        "loom mailbox map marsh mast meadow melody mill mirror monocle mosaic necklace newspaper "
+        "notebook oar orchard oven paddle pantry parade parcel passport pavilion pendulum pier "
+        "pillow pipe plough pocket postcard pulley puddle quarry quill raft railway ribbon river "
+        "rooftop rudder saddle sandal scale scarf shadow shed shelf shovel signpost sleigh spoon "
+        "staircase stove suitcase sundial tapestry teapot telegram tent theatre thimble thread "
+        "timetable trapdoor trumpet tunnel turret typewriter umbrella valley vase veranda "
+        "village violin wagon wallet wardrobe waterfall weathercock well wheel whistle window "
+        "workshop"
     ),
     "nouns": _words(
-        "accountants acorns blankets bells biscuits clouds cousins crumbs doorbells feathers "
-        "footnotes ghosts gloves herons lanterns librarians maps marbles neighbours oranges "
-        "pebbles pianos plumbers postcards promises puddles questions rumours sailors shadows "
-        "sparrows spoons tailors thimbles trombones tugboats violins whispers"
+        "accountants acorns actors almonds anchors ants apricots aunts barbers beads bees bells "
+        "biscuits blankets boots bricks brothers bubbles buttons cakes candles carpenters cats "
+        "chairs cherries clerks clouds coins cooks corks cousins crabs crickets crows crumbs "
+        "dancers dentists diplomats doorbells drums echoes eels farmers feathers figs fishermen "
+        "flags footnotes forks frogs geese ghosts gloves gulls hats herons hikers jars jugglers "
+        "kites knights knots ladders lanterns leaves lemons librarians lions maps marbles masks "
+        "matches medals mice minutes moths mules musicians nails needles neighbours nephews "
+        "notes nuns oars olives oranges owls painters pancakes pebbles pencils petals pianos "
+        "pigeons pilots plates plumbers poets postcards promises puddles questions rabbits "
+        "raindrops ribbons rumours sailors seeds shadows sheep shells shoes sisters snails socks "
+        "sparrows spiders spoons stairs stars stones swans tailors teachers thimbles tickets "
+        "toads tourists trombones trumpets tugboats turnips twins violins waiters whispers "
+        "windows witnesses wolves"
     ),
     "being": _words(
-        "astronomer badger baker beekeeper cartographer clockmaker conductor ferryman fox "
-        "gardener goose grandmother heron hedgehog innkeeper juggler librarian magpie mayor "
-        "moth nightwatchman otter piano-tuner pilot postman raccoon sailor seamstress snail "
-        "tailor tortoise weather-clerk"
+        "accordionist acrobat actress admiral alderman apprentice archer astronomer badger baker "
+        "barber beekeeper bell-ringer blacksmith botanist brewer butler captain carpenter "
+        "cartographer cellist chemist clockmaker cobbler composer conductor cook cooper courier "
+        "dentist detective diver drummer duchess ferryman fiddler florist forester fox gardener "
+        "geologist glassblower goose grandfather grandmother grocer harbourmaster hatter "
+        "hedgehog heron innkeeper inspector interpreter jeweller judge juggler lamplighter "
+        "librarian locksmith magician magpie mayor midwife milkman miller moth neighbour "
+        "nightwatchman notary novelist nurse otter painter parrot philosopher piano-tuner pilot "
+        "plumber poet postman potter printer professor puppeteer raccoon referee sailor sculptor "
+        "seamstress sexton shepherd signalman snail soprano stonemason stranger surveyor tailor "
+        "teacher ticket-seller tortoise trumpeter vet violinist waiter watchmaker weather-clerk "
+        "weaver widow"
     ),
     "name": _words(
-        "Adaeze Anselm Beatrix Bram Cosima Dmitri Edda Ferran Greta Hamid Ines Jolanta Kofi "
-        "Leilani Mireille Nadim Odile Pavel Quilla Ravi Søren Tomás Ulla Viggo Wanda Xóchitl "
-        "Yuki Zsófia"
+        "Adaeze Agnes Alasdair Amara Anselm Arjun Astrid Baptiste Beatrix Bela Bram Caoimhe "
+        "Casimir Chiara Cosima Dagny Darius Dmitri Edda Eirik Emeka Esme Fatima Ferran Fiona "
+        "Folke Gideon Greta Gustav Hamid Hana Henrike Hugo Ilse Imani Ines Isidor Jolanta Jonas "
+        "Josefa Kamala Kasper Katya Kofi Lars Laszlo Leilani Lior Ludmila Magnus Malik Maren "
+        "Matteo Mireille Nadim Nell Niamh Nikolai Odile Olga Omar Oskar Paloma Pavel Petra "
+        "Quentin Quilla Ravi Renske Roza Rufus Sanjay Selma Silas Søren Tamsin Theo Tomás Ulla "
+        "Uma Valentin Vera Viggo Wanda Wilhelm Xóchitl Yara Yuki Zeno Zsófia"
     ),
     "town": _words(
-        "Aldermoor Brindlewick Cask-on-Sea Dunmarrow Eastwhistle Fennimore Gullhaven Hobbledown "
-        "Inkwater Jarrow's-End Kettlebridge Lower-Plum Mossgate Nettlecombe Old-Thimble "
-        "Pennyquay Quillham Rookery-Bend Saltmarsh Tumblewold"
+        "Aldermoor Ashby-under-Cloud Barrowmere Brindlewick Candleford Cask-on-Sea Cinderby "
+        "Copperfell Dapplegate Dunmarrow Eastwhistle Elderholm Fennimore Foxley Gallowglen "
+        "Gullhaven Hartsbridge Hobbledown Inkwater Ivybarrow Jarrow's-End Kettlebridge Larkrise "
+        "Lower-Plum Marrowick Millstone Mossgate Nettlecombe Nine-Elms-Wharf Oatby Old-Thimble "
+        "Pennyquay Pipers-Hollow Quillham Ravensough Rookery-Bend Saltmarsh Snowdrop-Halt "
+        "Thornaby Tumblewold Upper-Fig Vinegar-Hill Wexcombe Whitlow Yarrowdale"
     ),
     "did": _words(
-        "blinked bowed coughed danced dozed drifted flickered giggled grumbled hesitated hummed "
-        "limped lingered nodded paused rattled shimmered shrugged sighed sneezed somersaulted "
-        "stumbled trembled vanished waited whispered wobbled yawned"
+        "arrived blinked blushed bowed chuckled coughed crumbled danced dozed drifted fainted "
+        "faltered fidgeted flickered floated frowned gasped giggled gleamed glowed grinned "
+        "groaned grumbled hesitated hovered hummed hurried knelt laughed leaned limped lingered "
+        "listened melted mumbled nodded objected obeyed paused prospered protested rattled "
+        "relented returned rusted shimmered shivered shrugged sighed slept slipped smiled "
+        "sneezed sobbed somersaulted sparkled spun stammered stayed stumbled sulked swayed "
+        "swooned tiptoed trembled tripped twirled vanished waited wept whispered whistled winked "
+        "wobbled yawned yielded"
     ),
     "did_to": _words(
-        "adopted admired balanced borrowed buried collected counted described followed forgave "
-        "guarded hid hummed inherited inspected interviewed invented juggled mended misplaced "
-        "painted polished praised questioned remembered repaired rescued returned serenaded "
-        "sketched swapped weighed"
+        "admired adopted auctioned balanced blamed bought borrowed buried carried chased cleaned "
+        "collected copied counted decorated defended described dismantled doubted emptied envied "
+        "escorted examined explained filled flattered followed framed greeted guarded heard "
+        "hired hummed ignored imitated inherited inspected insured interrupted interviewed "
+        "invented juggled kept kissed lent lifted lost measured mended misplaced mocked named "
+        "noticed opened painted pardoned photographed pitied polished praised preserved promised "
+        "pursued questioned recited recognised remembered repaired replaced rescued returned "
+        "rewound saluted sold scolded serenaded sewed sketched sorted studied summoned swapped "
+        "tasted thanked toasted trusted tuned unwrapped visited wanted warned washed watched "
+        "weighed wrapped"
     ),
     "do_to": _words(
-        "admire balance borrow bury collect count describe fold forgive guard hide juggle "
-        "measure mend paint polish praise question remember rescue return shake sketch stir "
-        "weigh"
+        "admire adopt arrange balance blame borrow bury carry chase clean collect copy count "
+        "cover defend describe divide doubt draw empty escort examine fold forgive frame greet "
+        "grind guard heat hide hire hoist ignore inspect invite juggle knead lend lift marinate "
+        "measure melt mend name notice open paint peel pierce polish pour praise press question "
+        "remember replace rescue return rinse roast salt season shake sift simmer sketch slice "
+        "soak sort squeeze stir stretch summon taste thank toast trust tune unwrap visit warn "
+        "wash watch weigh whisk wrap"
     ),
-    "how": (
-        "all at once",
-        "backwards",
-        "carefully",
-        "cheerfully",
-        "gladly",
-        "in earnest",
-        "in whispers",
-        "on tiptoe",
-        "politely",
-        "sideways",
-        "slowly",
-        "solemnly",
-        "thoughtfully",
-        "twice",
-        "without a word",
+    "how": _phrases(
+        "after all, against all advice, all at once, almost by accident, as if nothing happened, "
+        "as usual, backwards, barely, bravely, by candlelight, by heart, carefully, cheerfully, "
+        "clumsily, despite the rain, ever so slightly, for no reason, for the third time, "
+        "gladly, gracefully, half in jest, hand in hand, in a borrowed coat, in earnest, "
+        "in good faith, in one breath, in perfect silence, in slow circles, in whispers, loudly, "
+        "nearly, of all things, on purpose, on tiptoe, one by one, out of habit, out of tune, "
+        "over and over, politely, quite alone, reluctantly, side by side, sideways, slowly, "
+        "solemnly, somewhat later, thoughtfully, to everyone's relief, twice, under protest, "
+        "upside down, with a sigh, with both hands, with great care, without a word, "
+        "without looking, without the {nouns}"
     ),
-    "place": (
-        "behind the bakery",
-        "beneath the stairs",
-        "between two umbrellas",
-        "by the slow canal",
-        "in the third drawer",
-        "inside the clock tower",
-        "near the edge of the map",
-        "on the {adj} bridge",
-        "on the roof of the {noun} museum",
-        "over {town}",
-        "past the {adj} orchard",
-        "under a {noun} of stars",
-        "where the tram turns",
+    "place": _phrases(
+        "above the {noun} shop, across the frozen pond, along the towpath, among the {nouns}, "
+        "around the corner, at the back of the choir, at the bottom of the {noun}, "
+        "at the ferry landing, at the last stop, behind the bakery, behind the {adj} {noun}, "
+        "below the weir, beneath the stairs, beside the {noun}, between two umbrellas, "
+        "between {town} and {town}, beyond the allotments, by the slow canal, down in {town}, "
+        "far from the {noun}, halfway to {town}, in front of the {noun}, in the engine room, "
+        "in the hall of {nouns}, in the long grass, in the margins, in the third drawer, "
+        "in {name}'s kitchen, inside the clock tower, inside the {adj} {noun}, "
+        "near the edge of the map, near {town}, next to the {noun}, off the coast of {town}, "
+        "on a bed of {nouns}, on platform {n}, on the {adj} bridge, on the far shore, "
+        "on the roof of the {noun} museum, on the night ferry, opposite the {noun}, "
+        "outside {town}, over the {adj} hills, over {town}, past the {adj} orchard, "
+        "somewhere upstream, two doors down, under a {noun} of stars, under the floorboards, "
+        "under the {adj} {noun}, up in the rafters, where the road forks, where the tram turns, "
+        "within sight of the {noun}"
     ),
-    "time": (
-        "after the second bell",
-        "all through {month}",
-        "at a quarter past never",
-        "before breakfast",
-        "every other Tuesday",
-        "in the year of the {adj} {noun}",
-        "long after midnight",
-        "on the {day} of {month}",
-        "once the kettle sang",
-        "until the lamps went out",
-        "when nobody was counting",
+    "time": _phrases(
+        "a week before {month}, after the second bell, after {n} years, all through {month}, "
+        "all winter, around noon, as the tide went out, at a quarter past never, at dawn, "
+        "at first light, at half past {n}, before breakfast, before the {nouns} came, "
+        "by {month}, during the great thaw, early in {month}, every other Tuesday, "
+        "for {n} minutes, in the middle of {month}, in the small hours, "
+        "in the summer of the {nouns}, in the year of the {adj} {noun}, just after {month}, "
+        "last {month}, late one evening, long after midnight, long before the {noun}, "
+        "on a wet Thursday, on market day, on the {day} of {month}, "
+        "on the morning of the parade, once a year, once the kettle sang, one {adj} evening, "
+        "since {month}, that very night, the day after, toward evening, two Sundays later, "
+        "until the lamps went out, when nobody was counting, when the fog lifted, "
+        "when the {being} slept, while the soup cooled"
     ),
     "month": _words(
         "January February March April June July August September October November December"
     ),
-    "day": ("1st", "2nd", "3rd", "7th", "11th", "19th", "22nd", "28th", "30th"),
-    "emoji": _words("🎉 🌊 🦊 🐝 🌙 ✨ 🎈 🍋 🐌 🎻 🌾 ☂️ 🧭 👩‍🚀 🫖 🇫🇴 🕯️ 🐾"),
+    "day": _words("1st 2nd 3rd 5th 7th 9th 11th 12th 14th 19th 22nd 23rd 26th 28th 30th"),
+    "emoji": _words(
+        "🎉 🌊 🦊 🐝 🌙 ✨ 🎈 🍋 🐌 🎻 🌾 ☂️ 🧭 👩‍🚀 🫖 🇫🇴 🕯️ 🐾 🌻 🍂 🚂 🪁 🎺 🧵 🐙 🥐 ⛵ 🌧️ 🪶 "
+        "📚 🦉 🍄 🧦 🪴 👨‍🍳 🏔️ 🎲 🕰️ 🥁 💌"
+    ),
     "abroad": _words(
         "東京 静かな夜 москва тишина ελπίδα φεγγάρι नमस्ते दीपक مرحبا قمر שלום ירח 희망 달빛 "
-        "สวัสดี გამარჯობა բարեւ sütlaç façade smørrebrød żółw"
-    ),
-    "sentence": (
-        "Nobody in {town} had expected {topic}, least of all the {being}.",
-        "The {adj} {being} {did_to} the {noun} {place}.",
-        "{Time}, {name} {did_to} {n} {nouns} and thought of {topic}.",
-        "There was a {noun} {place}, and it {did}.",
-        "A {being} once told me that {topic} began as a rumour among {nouns}.",
-        "{Topic} arrived {time}, {adj} and {adj}, like a {noun} in a hurry.",
-        "We {did_to} the {nouns}, we {did_to} the {noun}, and still the {being} {did}.",
-        "It is said that {n} {nouns} can outweigh one {adj} {noun}.",
-        "“{Remark},” said {name}, and the {being} {did}.",
-        "Somewhere {place}, the {nouns} {did} {how}.",
-        "My {being} kept {topic} in a {adj} {noun}, just in case.",
-        "Of course, the {noun} {did}; {nouns} always know.",
-        "{Name} and {name} argued about {topic} {time}.",
-        "Even the {nouns} {did} when {topic} came up.",
-        "Then came {topic}: first one, then {n}, then silence.",
-        "Is there anything as {adj} as a {noun} {place}?",
-        "The {noun} was {adj}, the {nouns} were not, and {name} {did}.",
-        "In {town} they still speak of {topic} as others speak of the {noun}.",
-        "*Perhaps*, thought the {being}, **{topic}** needed nothing but a {noun}.",
-        "It {did} {how}, as a {adj} {noun} would.",
-        "One word was painted on the {noun}: {abroad}.",
-        "That left {n} {nouns}, {n} {nouns} and a {adj} {being} to explain {topic}.",
-    ),
-    "remark": (
-        "a {noun} is only a {noun} until it {did}",
-        "I would trade {n} {nouns} for it",
-        "leave the {noun} where the {being} {did_to} it",
-        "there is no talk of {topic} without a little {noun}",
-        "you cannot {do_to} what never {did}",
-        "mind the {nouns}",
-    ),
-    "line": (
-        "The {noun} {did}, the {nouns} {did},",
-        "and {topic} came {how} {place},",
-        "a {adj} {noun}, a {adj} {being},",
-        "{n} {nouns} {did} {time}.",
-        "O {adj} {noun}, who {did_to} you?",
-        "I {did_to} the {nouns} {how};",
-        "no {noun} so {adj} as this,",
-        "{topic}, {topic}, {adj} as {nouns},",
-        "where {nouns} {did} and the {being} {did},",
-        "and {abroad} was all the {noun} would say.",
-        "Hush, said the {being}, the {noun} is {adj}.",
-    ),
-    # Distinct even when a piece has room for no more than this.
-    "short": (
-        "{Adj} {noun}, {adj} {nouns}.",
-        "The {adj} {noun} {did}.",
-        "{Name} {did_to} the {noun}.",
-        "{Nouns} {did} {how}.",
-    ),
-    "title": (
-        "The {Adj} {Noun}",
-        "On {topic}, {how}",
-        "{Topic} and the {Being}",
-        "What the {nouns} knew",
-        "{Topic}: a {adj} beginning",
-        "{N} {nouns} {place}",
-    ),
-    "refusal": (
-        "I'm sorry, but I can't write a {format} about {topic} today. Might a {noun} do instead?",
-        "That one I have to leave unwritten: {topic} is outside of what I can put in a {format}.",
-        "I'd rather not write a {format} about {topic} without knowing who will read it.",
-    ),
-    "asking": (
-        "Happy to! Before I begin: should the {format} about {topic} be {adj} or {adj}?",
-        "A {format} about {topic} can go many ways. Who is it for, and may a {being} appear in it?",
-        "Could you tell me more?\n\n- the tone ({adj}? {adj}?)\n- whether {topic} should win",
+        "สวัสดี გამარჯობა բարեւ sütlaç façade smørrebrød żółw θάλασσα надежда 雪国 書店 바다 नदी "
+        "بحر ספר ცა ծով ทะเล đêm ağaç príliš žluťoučký"
     ),
 }
 """Choices for each name that a template can hold in braces."""

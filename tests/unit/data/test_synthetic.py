@@ -4,7 +4,7 @@ import re
 import statistics
 import subprocess
 import sys
-import time
+import unicodedata
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,24 +16,29 @@ from hypothesis import strategies as st
 
 import mrcr_action
 from mrcr_action.bins import BINS, Bin, parse_bin
+from mrcr_action.data.forms import FORMS
 from mrcr_action.data.grammar import Dice, fill
-from mrcr_action.data.prose import FORMS, LONGEST_PIECE, piece
+from mrcr_action.data.prose import LONGEST_PIECE, piece
+from mrcr_action.data.scripts import SCRIPTS, Script
+from mrcr_action.data.sentences import RULES
 from mrcr_action.data.synthetic import (
+    MOST_NEEDLES,
     SyntheticSpec,
     question,
     request,
     synthetic_row,
     synthetic_rows,
 )
-from mrcr_action.data.words import FORMATS, HOSTILE, RULES, TOPICS
+from mrcr_action.data.topics import FORMATS, TOPICS
+from mrcr_action.data.words import HOSTILE
 from mrcr_action.errors import UsageError
 from mrcr_action.sample import NEEDLE_COUNTS, Sample
 from mrcr_action.tokens import count_sample
 
-PINNED = "c4f034ebf89b7f761258719076698d5a9984f48b84f8dadc9ef808a5eae74e18"
+PINNED = "3e5075adae64948e79354fb9b16dc8222ae7e92b6f47792c8be26720c23f9fc7"
 TINY = ("256-512", "512-1K", "1K-2K")
 QUESTION = re.compile(
-    r"Prepend ([A-Za-z0-9]{10}) to the (\d)(st|nd|rd|th) \(1 indexed\) (.+) about (.+)\. "
+    r"Prepend ([A-Za-z0-9]{10}) to the (\d+)(st|nd|rd|th) \(1 indexed\) (.+) about (.+)\. "
     r"Do not include any other text in your response\."
 )
 
@@ -58,10 +63,11 @@ def long() -> Sample:
 
 specs = st.builds(
     SyntheticSpec,
-    n_needles=st.sampled_from(NEEDLE_COUNTS),
+    n_needles=st.integers(1, MOST_NEEDLES),
     bin=st.sampled_from([parse_bin(text) for text in [*TINY, "2K-4K", "4K-8K", "8K-16K"]]),
     seed=st.integers(0, 1 << 32),
     index=st.integers(0, 500),
+    non_latin=st.sampled_from([0, 0, 30, 100]),
 )
 
 
@@ -194,7 +200,7 @@ def test_rows_of_a_cell_spread_over_its_bin(n_needles: int, bin_: str) -> None:
     assert max(after - before for before, after in pairwise(counts)) < width / 4
 
 
-@pytest.mark.parametrize("n_needles", NEEDLE_COUNTS)
+@pytest.mark.parametrize("n_needles", [1, 2, 4, 8, 16])
 def test_rows_of_a_cell_ask_for_every_position_equally_often(n_needles: int) -> None:
     positions: Counter[str] = Counter()
     for made in synthetic_rows([n_needles], [Bin(1024, 2048)], 2 * n_needles, 0):
@@ -268,7 +274,7 @@ def test_special_tokens_and_markup_stay_out_unless_asked_for(long: Sample) -> No
 
 
 def test_hostile_rows_hold_what_must_be_escaped_and_keep_every_invariant() -> None:
-    made = list(synthetic_rows([2, 8], [Bin(2048, 4096)], 10, 0, hostile=True))
+    made = list(synthetic_rows([2, 8], [Bin(2048, 4096)], 20, 0, hostile=True))
     for one in made:
         assert sample(one).violations() == []
         assert count_sample(sample(one)) in Bin(2048, 4096)
@@ -278,10 +284,37 @@ def test_hostile_rows_hold_what_must_be_escaped_and_keep_every_invariant() -> No
         assert mark in text
 
 
-@pytest.mark.parametrize("n_needles", [0, 1, 3, 16])
-def test_needle_counts_the_dataset_lacks_are_a_usage_error(n_needles: int) -> None:
-    with pytest.raises(UsageError, match="2, 4 or 8"):
+@pytest.mark.parametrize("n_needles", [-1, 0, 17])
+def test_needle_counts_that_no_row_has_are_a_usage_error(n_needles: int) -> None:
+    with pytest.raises(UsageError, match="a synthetic row has 1 to 16"):
         row(n_needles)
+
+
+def test_a_bin_longer_than_the_datasets_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="at most 1M tokens"):
+        row(bin_="1M-2M")
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_share_of_scripts_that_is_none_is_a_usage_error(percent: int) -> None:
+    spec = SyntheticSpec(n_needles=2, bin=BINS[0], seed=0, non_latin=percent)
+    with pytest.raises(UsageError, match=f"{percent} percent"):
+        synthetic_row(spec)
+
+
+def test_what_is_out_of_range_is_said_before_the_first_row_is_made() -> None:
+    with pytest.raises(UsageError, match="17 needles"):
+        synthetic_rows([2, 17], [BINS[-1]], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("position", "said"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th")],
+)
+def test_questions_name_the_position_as_english_does(position: int, said: str) -> None:
+    assert f" to the {said} (1 indexed) poem about owls. " in question(
+        "n0nce", position, "poem", "owls"
+    )
 
 
 @pytest.mark.parametrize("bin_", ["16-64", "100-200", "300-310"])
@@ -297,14 +330,6 @@ def test_tiny_bins_hold_every_needle_count(n_needles: int, bin_: str) -> None:
         assert count_sample(sample(made)) in parse_bin(bin_)
 
 
-def test_a_row_of_the_longest_bin_of_a_gpu_run_is_made_within_a_second() -> None:
-    row()  # loads the vocabulary
-    start = time.process_time()
-    made = row(2, "64K-128K", seed=2)
-    assert time.process_time() - start < 1
-    assert count_sample(sample(made)) in parse_bin("64K-128K")
-
-
 @pytest.mark.parametrize("bin_", BINS, ids=str)
 def test_every_bin_of_the_card_can_be_filled(bin_: Bin) -> None:
     for made in synthetic_rows(NEEDLE_COUNTS, [bin_], 1, 0):
@@ -314,7 +339,7 @@ def test_every_bin_of_the_card_can_be_filled(bin_: Bin) -> None:
 
 def test_requests_are_short_and_none_begins_another() -> None:
     assert len(FORMATS) == 10
-    assert len(set(TOPICS)) == len(TOPICS) >= 60
+    assert len(set(TOPICS)) == len(TOPICS) >= 438
     assert all(1 <= len(topic.split()) <= 3 for topic in TOPICS)
     identities = sorted(f"{kind} about {topic}" for kind in FORMATS for topic in TOPICS)
     assert max(len(identity.encode()) for identity in identities) <= 55
@@ -325,17 +350,46 @@ def test_every_format_has_a_form() -> None:
     assert tuple(FORMS) == FORMATS
 
 
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_pieces_in_another_script_are_written_in_it(script: Script) -> None:
+    names = {"Han": "CJK", "Kana": "HIRAGANA"}
+    wanted = names.get(script.name, script.name.upper())
+    for chars in (400, 1800, LONGEST_PIECE):
+        text = piece(Dice(chars), "essay", "owls", chars=chars, script=script)
+        letters = [unicodedata.name(letter) for letter in text if letter.isalpha()]
+        latin = sum(name.startswith("LATIN") for name in letters)
+        assert any(name.startswith(wanted) for name in letters)
+        assert latin < len(letters) / 4
+        assert len(text) <= chars
+        assert not re.search(r"\{[A-Za-z_]+\}", text)
+
+
+def test_as_many_pieces_are_in_other_scripts_as_asked_for() -> None:
+    def foreign(percent: int) -> float:
+        spec = SyntheticSpec(n_needles=4, bin=BINS[4], seed=1, non_latin=percent)
+        made = sample(synthetic_row(spec))
+        assert made.violations() == []
+        assert count_sample(made) in BINS[4]
+        texts = [text for text in replies(made) if len(text) > 200]
+        latin = [sum(letter < "\u0250" for letter in text) / len(text) for text in texts]
+        return sum(share < 0.6 for share in latin) / len(latin)
+
+    assert foreign(0) == 0
+    assert 0.2 < foreign(40) < 0.6
+    assert foreign(100) > 0.95
+
+
 @pytest.mark.parametrize("rule", [*RULES, "hostile"])
 def test_every_template_can_be_filled(rule: str) -> None:
-    for template in (*RULES, *HOSTILE) if rule == "hostile" else RULES[rule]:
-        filled = fill(Dice(template), template, {"topic": "owls", "format": "essay"})
+    for template in HOSTILE if rule == "hostile" else RULES[rule]:
+        filled = fill(Dice(template), template, {"topic": "owls", "format": "essay"}, RULES)
         assert not re.search(r"\{[A-Za-z_]+\}", filled)
 
 
 def test_articles_and_capitals_follow_what_is_filled_in() -> None:
     given = {"thing": "otter"}
-    assert fill(Dice(0), "A {thing}, a {thing}, the {Thing}", given) == (
-        "An otter, an otter, the Otter"
+    assert fill(Dice(0), "A {thing}, a {thing}, the {Thing}, a {Thing}", given, {}) == (
+        "An otter, an otter, the Otter, an Otter"
     )
 
 

@@ -35,5 +35,5 @@ def test_exact_tokens_outside_the_bin_are_a_usage_error() -> None:
 
 
 def test_exact_tokens_too_few_for_the_needles_are_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="8 needles fits 260 tokens"):
-        exact_row(8, Bin(256, 512), 260)
+    with pytest.raises(UsageError, match="16 needles fits 260 tokens"):
+        exact_row(16, Bin(256, 512), 260)
