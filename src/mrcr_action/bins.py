@@ -1,4 +1,8 @@
-"""Length ranges of the dataset card, in o200k tokens of prompt plus answer."""
+"""Length ranges in o200k tokens of prompt plus answer: the dataset card's, and shorter ones.
+
+The dataset's shortest row has 4,096 tokens. Synthetic rows can be shorter, for servers with a short
+window, and have bins of their own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,11 @@ class Bin:
 
     def __contains__(self, tokens: int) -> bool:
         """Whether a count of o200k tokens (prompt + answer) lies in this bin."""
-        return self.low < tokens <= self.high or tokens == self.low == BINS[0].low
+        first = BINS[0].low
+        if tokens == first:
+            # The card's first bin holds its own lower edge, so the range below it does not.
+            return self.low == first or self.low < first < self.high
+        return self.low < tokens <= self.high
 
     def __str__(self) -> str:
         return f"{_short(self.low)}-{_short(self.high)}"
@@ -24,10 +32,28 @@ class Bin:
 BINS = tuple(Bin(4096 << i, 8192 << i) for i in range(8))
 """[4096, 8192], (8192, 16384], … (524288, 1048576]: the dataset card's eight bins."""
 
+SHORT_BINS = (Bin(0, 512), Bin(512, 1024), Bin(1024, 2048), Bin(2048, 4096))
+"""(0, 512], … (2048, 4096): bins of rows that are shorter than the dataset's."""
+
+ALL_BINS = SHORT_BINS + BINS
+"""Every bin, from short to long; each count from 1 to 1,048,576 lies in exactly one."""
+
 
 def bin_of(tokens: int) -> Bin | None:
-    """The card's bin that holds this count, or None outside 4,096 … 1,048,576."""
-    return next((b for b in BINS if tokens in b), None)
+    """The bin that holds this count, or None for 0 and above 1,048,576."""
+    return next((b for b in ALL_BINS if tokens in b), None)
+
+
+def known_bin(text: str) -> Bin:
+    """One of `ALL_BINS` by its name, such as ``64K-128K``.
+
+    Raises:
+        ValueError: there is no such bin.
+    """
+    wanted = parse_bin(text)
+    if wanted not in ALL_BINS:
+        raise ValueError(f"{text!r} is none of the bins {', '.join(map(str, ALL_BINS))}")
+    return wanted
 
 
 def parse_bin(text: str) -> Bin:

@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.client import ApiError, Denied, Rejected, TimedOut, as_json
+from mrcr_action.choice.fit import messages_of
+from mrcr_action.client import ApiError, Denied, Rejected, TimedOut
 from mrcr_action.client.retry import retried
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
+from mrcr_action.request import request_body
 from mrcr_action.result import Record
 
 if TYPE_CHECKING:
@@ -106,7 +108,7 @@ class Collector:
     async def _ask(self, ask: Ask) -> tuple[Sample, Completion, int] | None:
         """The answer to be graded, and how often it was asked for; None if none came."""
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
-        body = request_body(self.config, self.model, sample)
+        body = request_body(self.config, self.model, messages_of(sample, self.config))
         begin, attempts = time.perf_counter(), 0
 
         async def send() -> Completion:
@@ -184,30 +186,6 @@ class Collector:
         self.journal.append(record)
         self.done[record.ask] = record.without_text()
         self.progress(record)
-
-
-def request_body(config: RunConfig, model: str, sample: Sample) -> dict[str, Any]:
-    """The body of one chat completion.
-
-    Every sampling parameter is sent with its neutral value, since a server takes what is not
-    sent from the model's generation_config.json. ``extra_body`` overrides everything but the
-    seed, as in vLLM's script; a null in it drops the field, for servers that refuse it.
-    """
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": as_json(sample.messages),
-        "max_tokens": config.max_tokens,
-        "temperature": config.temperature,
-        "top_p": 1.0,
-        "top_k": -1,
-        "min_p": 0.0,
-        "presence_penalty": 0.0,
-        "frequency_penalty": 0.0,
-        "repetition_penalty": 1.0,
-        **config.request_extras,
-        "seed": config.seed,
-    }
-    return {key: value for key, value in body.items() if value is not None}
 
 
 def _identity(ask: Ask) -> dict[str, Any]:

@@ -6,7 +6,8 @@
     ├── UsageError          2   the command line or a configuration is wrong
     │   └── ConfigError     2   … in a file, named with its line and key
     └── CannotJudge         3   no verdict could be reached
-        ├── DataError       3   the samples cannot be read or do not fit
+        ├── DataError       3   the samples cannot be read
+        │   └── NothingFits 3   … or none of them fits
         ├── ServerError     3   the server did not start, died or cannot be reached
         │   └── TemplateError 3 … or its chat template refuses MRCR's conversations
         └── OutputError     3   a report cannot be written
@@ -61,7 +62,17 @@ class CannotJudge(MrcrError):
 
 
 class DataError(CannotJudge):
-    """The samples cannot be read, are not MRCR rows, or none of them fits."""
+    """The samples cannot be read, or are not MRCR rows."""
+
+
+class NothingFits(DataError):
+    """Not one sample fits into the server's window."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"no sample fits into {limit:,} prompt tokens",
+            hint="Serve with a longer --max-model-len, or set --max-prompt-tokens.",
+        )
 
 
 class ServerError(CannotJudge):

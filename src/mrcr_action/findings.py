@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrcr_action import __version__
+from mrcr_action.coverage import coverage_of
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.publish import mask_arguments, publishable, without_password
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from mrcr_action.client import ModelEntry
     from mrcr_action.config.resolve import Resolved
+    from mrcr_action.data.shards import Kind
     from mrcr_action.plan import Plan
     from mrcr_action.server import Server
+    from mrcr_action.template import Preflight
 
 
 @dataclass
@@ -31,6 +33,9 @@ class Findings:
 
     model: ModelEntry | None = None
     version: str | None = None
+    data_kind: Kind = "hub"
+    verified: bool | None = None
+    preflight: Preflight | None = None
     plan: Plan | None = None
     problem: Problem | None = None
     records: list[Record] = field(default_factory=list)
@@ -55,8 +60,9 @@ def result_of(
     """
     config = resolved.config
     records = found.records
-    buckets = buckets_of(records, config.quotas())
-    verdict = judge(buckets, config)
+    buckets = buckets_of(records, found.plan.quotas if found.plan else config.quotas())
+    coverage = coverage_of(found.plan, records)
+    verdict = judge(buckets, config, coverage)
     cancelled = found.problem is not None and found.problem.exit_code == ExitCode.CANCELLED
     if found.problem is not None and (cancelled or verdict.conclusion != "fail"):
         verdict = Verdict(
@@ -101,10 +107,14 @@ def result_of(
         ),
         data=DataInfo(
             dataset=config.dataset,
-            revision=None if Path(config.dataset).exists() else config.revision,
+            revision=config.revision if found.data_kind == "hub" else None,
             library=metadata.version("datasets"),
+            kind=found.data_kind,
+            verified=found.verified,
         ),
         plan=found.plan,
+        preflight=found.preflight,
+        coverage=coverage,
         buckets=buckets,
         verdict=verdict,
         problem=found.problem,

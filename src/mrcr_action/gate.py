@@ -5,7 +5,8 @@ when nothing of it was graded: a lost request is evidence neither for nor agains
 threshold it is inconclusive too when fewer samples were graded than asked for (``min_samples``
 lowers that): a mean over two samples is no verdict about forty. It fails when its match ratio lies
 strictly below threshold - tolerance, which is vLLM's rule. One failed bucket fails the run;
-otherwise one inconclusive bucket makes it inconclusive, whether or not a threshold speaks of it.
+otherwise one inconclusive bucket makes it inconclusive, whether or not a threshold speaks of it;
+and so does a cell that the configuration names and of which no row fits.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mrcr_action.config import RunConfig
+    from mrcr_action.coverage import Coverage
 
 EXIT_CODES: dict[Conclusion, ExitCode] = {
     "pass": ExitCode.PASS,
@@ -27,9 +29,18 @@ EXIT_CODES: dict[Conclusion, ExitCode] = {
 }
 
 
-def judge(buckets: Sequence[Bucket], config: RunConfig) -> Verdict:
-    """Check every bucket against the configuration."""
+def judge(
+    buckets: Sequence[Bucket], config: RunConfig, coverage: Sequence[Coverage] = ()
+) -> Verdict:
+    """Check every bucket against the configuration, and whether every cell that it names was asked.
+
+    Args:
+        buckets: what was measured.
+        config: thresholds and budgets.
+        coverage: the cells of the run.
+    """
     checks = tuple(_check(bucket, config) for bucket in buckets)
+    checks += tuple(_missing(cell) for cell in coverage if cell.is_missing)
     failed = [c.message for c in checks if c.state == "fail"]
     unclear = [c.message for c in checks if c.state == "inconclusive"]
     if failed:
@@ -56,7 +67,7 @@ def threshold_of(bucket: Bucket, config: RunConfig) -> float | None:
     """The expected match ratio of a bucket, if the configuration names one."""
     threshold = config.match_ratio_threshold
     if isinstance(threshold, dict):
-        return None if bucket.n_needles is None else threshold.get(bucket.n_needles)  # type: ignore[call-overload]
+        return None if bucket.n_needles is None else threshold.get(bucket.n_needles)
     return threshold if bucket.n_needles is None else None
 
 
@@ -98,6 +109,17 @@ def _check(bucket: Bucket, config: RunConfig) -> Check:
     if measured < expected - config.tolerance:
         return check("fail", f"{measured:.4f} < {expected:.4f} - {config.tolerance:.4f}")
     return check("pass", f"{measured:.4f} >= {expected:.4f} - {config.tolerance:.4f}")
+
+
+def _missing(cell: Coverage) -> Check:
+    reasons = ", ".join(f"{count} {reason}" for reason, count in cell.dropped.items())
+    return Check(
+        bucket=cell.name,
+        state="inconclusive",
+        message=f"{cell.name}: no row fits"
+        + (f" (of {cell.rows}: {reasons})" if reasons else " (the dataset has none)")
+        + "; leave it out with exclude",
+    )
 
 
 def _lack_of_evidence(bucket: Bucket, config: RunConfig, *, gated: bool) -> str:

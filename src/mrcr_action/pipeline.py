@@ -1,7 +1,8 @@
 """One run, from a configuration to a verdict.
 
-The server is started, and while it loads, the dataset is opened and its rows are put in order.
-Once it is healthy, samples are chosen by the server's own token count, asked, graded as they
+The server is started, and while it loads, the dataset is fetched and opened, and rows are chosen as
+far as that goes without it. Once it is healthy, a tiny request shows whether its chat template
+takes MRCR's turns, samples are chosen by the server's own token count, asked, graded as they
 arrive, and the server is stopped. What was found becomes a `Result`, which the reports render.
 """
 
@@ -15,7 +16,7 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mrcr_action.choose import Candidates, choose
+from mrcr_action.choice import Choice
 from mrcr_action.client import ApiError, Client, Denied, ModelEntry
 from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
@@ -23,6 +24,7 @@ from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
 from mrcr_action.gate import EXIT_CODES, toothless
 from mrcr_action.journal import Journal
+from mrcr_action.preflight import preflight
 from mrcr_action.publish import scrub, secrets_of, without_password
 from mrcr_action.result import Problem, Result
 from mrcr_action.server.external import ANSWER_SECONDS
@@ -110,8 +112,9 @@ async def _find(
     hide: Callable[[str], str],
 ) -> None:
     config = resolved.config
-    candidates = Candidates(config)
-    candidates.check()
+    choice = Choice(config, report=progress.fetching)
+    found.data_kind = choice.shards.kind
+    choice.check()
     begin = time.perf_counter()
     async with server:
         address = without_password(server.base_url)
@@ -120,7 +123,7 @@ async def _find(
         heartbeat = asyncio.create_task(_heartbeat(progress))
         try:
             limit = config.startup_max_wait_seconds if patient else ANSWER_SECONDS
-            prepared = in_daemon_thread(lambda: candidates.prepare(config.max_prompt_tokens))
+            prepared = in_daemon_thread(choice.prepare)
             await raced(_both(server.ready(limit), prepared), server.died)
         finally:
             heartbeat.cancel()
@@ -133,10 +136,12 @@ async def _find(
         ) as client:
             begin = time.perf_counter()
             try:
-                await watched(_plan(found, candidates, client, server, progress), server)
+                await watched(_plan(found, choice, client, server, progress), server)
             except ApiError as error:
                 raise ServerError(f"{without_password(client.base_url)}: {error}") from error
-            found.planning = time.perf_counter() - begin
+            finally:
+                found.planning = time.perf_counter() - begin
+                found.verified = choice.shards.verified
             assert found.plan is not None
             assert found.model is not None
             begin = time.perf_counter()
@@ -144,7 +149,7 @@ async def _find(
                 config=config,
                 client=client,
                 model=found.model.id,
-                shards=candidates.shards,
+                shards=choice.shards,
                 journal=journal,
                 died=server.died,
                 hide=hide,
@@ -164,20 +169,25 @@ async def _find(
 
 async def _plan(
     found: Findings,
-    candidates: Candidates,
+    choice: Choice,
     client: Client,
     server: Server,
     progress: Progress,
 ) -> None:
-    config = candidates.config
+    config = choice.config
     found.model = await find_model(client, config.model_name, ours=bool(server.command))
     found.version = await client.version()
+    limit = prompt_limit(config, found.model)
     progress.stage("choosing", found.model.id)
-    found.plan = await choose(
-        candidates,
+    found.preflight = await preflight(
+        client, config=config, model=found.model.id, merge=config.merge_leading_user_turns
+    )
+    found.notes.extend(found.preflight.notes)
+    found.plan = await choice.choose(
+        limit=limit,
         client=client,
-        model=found.model.id,
-        limit=prompt_limit(config, found.model),
+        model=found.model,
+        seen=found.preflight,
         progress=progress.chosen,
     )
     found.notes.extend(found.plan.notes)

@@ -1,4 +1,4 @@
-"""What will be asked: an ordered list of asks, and what was passed over on the way."""
+"""What will be asked: an ordered list of asks, the cells they come from, and what was left out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import Literal
 
 import msgspec
 
+from mrcr_action.bins import Bin
+
 Pass = Literal["cold"]
 """In which round a sample is asked; the same sample can be asked in several."""
+
+Dropped = Literal["too long", "invalid", "not in the bundle", "excluded"]
+"""Why rows of a cell cannot be chosen."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +22,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     row: int
     n_needles: int
     n_chars: int
+    total_messages: int
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +37,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     n_needles: int
     prompt_tokens: int
     """Length of the prompt in the server's tokens, with its chat template."""
+    estimated: bool = False
+    """Whether that is an estimate: the row is so far from the limit that nobody needed to count."""
     o200k_tokens: int
     """Prompt and answer in o200k tokens, the dataset card's measure of length."""
 
@@ -46,6 +54,38 @@ class Passed(msgspec.Struct, frozen=True, kw_only=True):
     """Left out because an invariant of the dataset does not hold."""
 
 
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """A needle count and a bin of the dataset: which of its rows there are, and which are asked."""
+
+    n_needles: int
+    low: int
+    """Edges of the bin, in o200k tokens of prompt and answer."""
+    high: int
+    rows: int
+    """Rows that the dataset holds."""
+    fitting: int
+    """Rows that the server's window has room for, as far as known without counting each."""
+    planned: int
+    """Rows that will be asked."""
+    requested: bool = False
+    """Whether the configuration names it: without a row that fits, there is no verdict."""
+    dropped: dict[Dropped, int] = {}
+    """Rows that cannot be asked, by reason."""
+    by_length: int = 0
+    """Rows, of all, whose bin follows from their characters, clear of every edge; the others were
+    counted."""
+
+    @property
+    def bin(self) -> Bin:
+        """The range of lengths."""
+        return Bin(self.low, self.high)
+
+    @property
+    def name(self) -> str:
+        """Such as ``n8/64K-128K``."""
+        return f"n{self.n_needles}/{self.bin}"
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The asks of a run, in the order they are sent."""
 
@@ -53,10 +93,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     max_prompt_tokens: int
     quotas: dict[int, int]
     """Samples wanted, by needle count."""
-    passed: dict[int, Passed]
-    """What was left out, by needle count."""
+    passed: dict[int, Passed] = {}
+    """What was left out, by needle count, where samples are not chosen by cell."""
+    cells: tuple[Cell, ...] = ()
+    """Every cell of the dataset, planned or not; none where samples are not chosen by cell."""
     counted_by: Literal["server", "o200k"]
     """Whose token count decided what fits."""
+    tokenized: int = 0
+    """Rows that the server's /tokenize was asked about, or had been by an earlier run."""
+    longest_o200k: int | None = None
+    """About how many o200k tokens of prompt the limit is, by the rows compared; None unknown."""
     notes: tuple[str, ...] = ()
     """Shortages and other warnings, each a sentence."""
 

@@ -12,8 +12,10 @@ from typing import Any, Literal
 import msgspec
 
 from mrcr_action.config import RunConfig
+from mrcr_action.coverage import Coverage
 from mrcr_action.grade import Grade
 from mrcr_action.plan import Plan
+from mrcr_action.template import Preflight
 
 SCHEMA_VERSION = 1
 
@@ -65,7 +67,7 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """``all``, ``n2``, ``n4`` or ``n8``."""
     n_needles: int | None
     wanted: int
-    """Samples that the configuration asks for."""
+    """Samples that the configuration asks for; by cell, those that the plan found for it."""
     asked: int
     scored: int
     truncated: int
@@ -136,6 +138,10 @@ class DataInfo(msgspec.Struct, frozen=True, kw_only=True):
     """None for local files."""
     library: str = ""
     """Version of the ``datasets`` library; the vllm protocol's choice depends on it."""
+    kind: Literal["hub", "folder", "bundle"] = "hub"
+    verified: bool | None = None
+    """Whether every file's SHA-256 is the one known for the dataset; None for files of one's own
+    and where nothing was read."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,6 +198,10 @@ class Result(Measured, frozen=True, kw_only=True):
     server: ServerInfo
     data: DataInfo
     plan: Plan | None
+    preflight: Preflight | None = None
+    """What a tiny request showed of the chat template; None where the run did not come so far."""
+    coverage: tuple[Coverage, ...] = ()
+    """What of the dataset was tested, cell by cell."""
     buckets: tuple[Bucket, ...]
     verdict: Verdict
     problem: Problem | None

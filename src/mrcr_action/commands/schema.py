@@ -27,7 +27,7 @@ def config_schema() -> dict[str, Any]:
     for choice in body["properties"]["match_ratio_threshold"]["anyOf"]:
         if choice.get("type") == "object":
             ratio = choice.pop("additionalProperties")
-            choice["properties"] = {str(n): ratio for n in (2, 4, 8)}
+            choice["properties"] = {str(n): ratio for n in range(1, 17)}
             choice["additionalProperties"] = False
             choice["minProperties"] = 1
     # To leave a threshold out is one thing; to leave it blank is a slip.

@@ -7,6 +7,10 @@ import shlex
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from mrcr_action.bins import Bin, known_bin
+from mrcr_action.config.keys import DATASET
+from mrcr_action.sample import NEEDLE_COUNTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,6 +26,7 @@ REFUSED_EXTRAS = ("n", "stream", "stream_options", "messages")
 def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
     """Every fault, as the key to blame and a sentence; values that may be secret are not shown."""
     yield from _of_buckets(config)
+    yield from _of_cells(config)
     yield from _of_addresses(config)
     for name in REFUSED_EXTRAS:
         if name in (config.extra_body or {}):
@@ -35,9 +40,15 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _of_buckets(config: RunConfig) -> Iterator[tuple[str, str]]:
     if len(set(config.needles)) < len(config.needles):
         yield "needles", f"{list(config.needles)}: a needle count is listed twice"
+    odd = [n for n in config.needles if n not in NEEDLE_COUNTS]
+    if odd and config.dataset == DATASET:
+        yield (
+            "needles",
+            f"{odd[0]}: needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)",
+        )
     threshold = config.match_ratio_threshold
     quotas = config.quotas()
-    gated = [config.num_samples]
+    gated = [sum(quotas.values())]
     if isinstance(threshold, dict):
         if not threshold:
             yield "match_ratio_threshold", "{}: names no needle count"
@@ -49,8 +60,42 @@ def _of_buckets(config: RunConfig) -> Iterator[tuple[str, str]]:
                     f"a threshold for {n} needles, but needles and num_samples test only {tested}",
                 )
         gated = [quotas.get(n, 0) for n in threshold]
+    if config.per_cell is not None:
+        return  # how many there will be shows once the window is known
     if threshold is not None and gated and (config.min_samples or 0) > min(gated):
         yield "min_samples", f"{config.min_samples}: a bucket is asked for {min(gated)} only"
+
+
+def _of_cells(config: RunConfig) -> Iterator[tuple[str, str]]:
+    by_cell = ("samples_per_cell", "bins", "exclude")
+    for key in by_cell:
+        if config.protocol != "openai" and getattr(config, key):
+            yield key, "only the openai protocol samples by cell; set protocol: openai"
+    if config.num_samples is not None and config.samples_per_cell is not None:
+        yield "samples_per_cell", "num_samples is set too; set one of them"
+    if repeated := next((b for b in config.bins or () if (config.bins or ()).count(b) > 1), None):
+        yield "bins", f"{repeated}: is listed twice"
+    for key, parse in (("bins", known_bin), ("exclude", parse_excluded)):
+        for text in getattr(config, key) or ():
+            try:
+                parse(text)
+            except ValueError as error:
+                yield key, str(error)
+
+
+def parse_excluded(text: str) -> tuple[int | None, Bin]:
+    """A cell such as ``n8/64K-128K``, or a bin, whose needle count is then None.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    match = re.fullmatch(r"n(\d{1,2})/(.*)", text.strip())
+    if match:
+        return int(match[1]), known_bin(match[2])
+    try:
+        return None, known_bin(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, nor a cell such as n8/64K-128K") from error
 
 
 def _of_addresses(config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -9,15 +9,21 @@ import msgspec
 
 from mrcr_action.config.keys import RunConfig
 from mrcr_action.config.resolve import ENV_PREFIX, flag_of
-from mrcr_action.config.values import TYPES, describe
+from mrcr_action.config.values import LISTS, SWITCHES, TYPES, describe
 
 GROUPS = {
     "the server": (
         "model_name server base_url host port server_args env trust_remote_code"
         " startup_max_wait_seconds"
     ),
-    "the samples": "protocol dataset revision num_samples needles max_prompt_tokens",
-    "the requests": ("max_tokens temperature seed concurrency extra_body request_timeout_seconds"),
+    "the samples": (
+        "protocol dataset revision allow_unverified num_samples samples_per_cell needles bins"
+        " exclude max_prompt_tokens"
+    ),
+    "the requests": (
+        "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
+        " request_timeout_seconds"
+    ),
     "the gate": "match_ratio_threshold tolerance max_failures min_samples",
     "the output": "output_dir save_results",
 }
@@ -25,7 +31,8 @@ METAVARS = {
     "model_name": "NAME", "server": "{auto,process,external}", "base_url": "URL", "host": "HOST",
     "server_args": "'ARG…'", "env": "'{NAME: VALUE}'", "protocol": "{vllm,openai}",
     "dataset": "NAME|DIR", "revision": "REV", "extra_body": "JSON",
-    "match_ratio_threshold": "RATIO", "output_dir": "DIR", "save_results": "FILE",
+    "match_ratio_threshold": "RATIO", "bins": "LOW-HIGH",
+    "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
 }  # fmt: skip
 
 
@@ -57,15 +64,15 @@ def _add(group: Any, key: str, default: Any) -> None:
     text = describe(key).replace("%", "%%")
     if default is msgspec.NODEFAULT:
         default = {}
-    if default not in (None, "", {}, False):
+    if default not in (None, "", {}, (), False):
         shown = " ".join(map(str, default)) if isinstance(default, tuple) else default
         text += f" Default: {shown}."
     names = [flag_of(key)]
     if key == "match_ratio_threshold":
         names.append("--threshold")
-    if key == "trust_remote_code":
+    if key in SWITCHES:
         group.add_argument(*names, dest=key, action=argparse.BooleanOptionalAction, help=text)
-    elif key == "needles":
-        group.add_argument(*names, dest=key, nargs="+", metavar="N", help=text)
+    elif key in LISTS:
+        group.add_argument(*names, dest=key, nargs="+", metavar=METAVARS.get(key, "N"), help=text)
     else:
         group.add_argument(*names, dest=key, metavar=METAVARS.get(key, "N"), help=text)

@@ -21,8 +21,13 @@ DEFAULT_EXTRA_BODY: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking"
 PROMPT_SAFETY_BUFFER = 256
 """Tokens kept free for the chat template when ``max_prompt_tokens`` is derived."""
 
+NUM_SAMPLES = 40
+"""Samples in all where nothing else is said, as in vLLM's script."""
+
+SAMPLES_PER_CELL = 10
+
 Ratio = Annotated[float, Meta(ge=0, le=1)]
-Needles = Literal[2, 4, 8]
+Needles = Annotated[int, Meta(ge=1, le=16)]
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Protocol = Literal["vllm", "openai"]
@@ -59,12 +64,45 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = "vllm"
     num_samples: Annotated[
-        Count, Meta(description="Samples in all, shared out evenly over the needle counts.")
-    ] = 40
+        Count | None,
+        Meta(
+            description="Samples in all, shared out evenly over the needle counts (and, under the"
+            " openai protocol, over the length bins of each). Default under the vllm protocol: 40;"
+            " under openai, samples_per_cell decides."
+        ),
+    ] = None
+    samples_per_cell: Annotated[
+        Count | None,
+        Meta(
+            description="Samples of each cell, which is a needle count and a length bin; openai"
+            " protocol only, instead of num_samples. A larger number, and a longer window, keep"
+            " every sample of a smaller one. Default: 10."
+        ),
+    ] = None
     needles: Annotated[
         tuple[Needles, ...],
-        Meta(min_length=1, description="Needle counts to test; any of 2, 4 and 8."),
+        Meta(
+            min_length=1,
+            description="Needle counts to test: any of 2, 4 and 8; synthetic samples may have 1 to"
+            " 16.",
+        ),
     ] = (2, 4, 8)
+    bins: Annotated[
+        tuple[str, ...] | None,
+        Meta(
+            min_length=1,
+            description="Length bins to test, such as [4K-8K, 64K-128K], in o200k tokens of prompt"
+            " and answer; openai protocol only. A cell of a bin named here without a row that fits"
+            " makes the verdict inconclusive. Default: every bin that the window reaches into.",
+        ),
+    ] = None
+    exclude: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Cells that are not to be tested, such as [n8/64K-128K], or bins, such as"
+            " [512K-1M]; openai protocol only."
+        ),
+    ] = ()
     max_prompt_tokens: Annotated[
         Count | None,
         Meta(
@@ -86,17 +124,31 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " to think; {} sends nothing extra."
         ),
     ] = None
+    merge_leading_user_turns: Annotated[
+        bool,
+        Meta(
+            description="Send the first two turns of every row, both the user's, as one: for chat"
+            " templates that refuse two in a row. The scores are not comparable with others."
+        ),
+    ] = False
     dataset: Annotated[
         str,
         Meta(
             min_length=1,
-            description="Where the samples come from: a dataset on the hub, or a folder of parquet"
-            " files with the same layout.",
+            description="Where the samples come from: a dataset on the hub, a folder of parquet"
+            " files with the same layout, or a bundle of `mrcr data fetch`.",
         ),
     ] = DATASET
     revision: Annotated[
         str, Meta(min_length=1, description="Revision of the dataset on the hub.")
     ] = REVISION
+    allow_unverified: Annotated[
+        bool,
+        Meta(
+            description="Take files of the hub whose SHA-256 is not the known one: for forks of the"
+            " dataset and other revisions."
+        ),
+    ] = False
     server: Annotated[
         Route,
         Meta(
@@ -168,9 +220,21 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """What is merged into every request: ``extra_body``, or the default without one."""
         return DEFAULT_EXTRA_BODY if self.extra_body is None else self.extra_body
 
+    @property
+    def per_cell(self) -> int | None:
+        """Samples of each cell; None where a number in all is shared out instead."""
+        if self.protocol != "openai" or self.num_samples is not None:
+            return None
+        return self.samples_per_cell or SAMPLES_PER_CELL
+
     def quotas(self) -> dict[int, int]:
-        """Samples per needle count: even shares, the remainder to those listed first."""
-        share, rest = divmod(self.num_samples, len(self.needles))
+        """Samples per needle count: even shares, the remainder to those listed first.
+
+        Where samples are counted by cell, those of one cell: what there will be at least.
+        """
+        if self.per_cell is not None:
+            return dict.fromkeys(self.needles, self.per_cell)
+        share, rest = divmod(self.num_samples or NUM_SAMPLES, len(self.needles))
         return {n: share + (i < rest) for i, n in enumerate(self.needles)}
 
     def prompt_limit(self, window: int | None) -> int | None:

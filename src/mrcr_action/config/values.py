@@ -27,6 +27,12 @@ SHOWN = 80
 SECRET_KEYS = ("env", "extra_body", "server_args")
 """Keys whose value may hold a secret anywhere, so that no message shows it."""
 
+SWITCHES = ("trust_remote_code", "allow_unverified", "merge_leading_user_turns")
+"""Keys that are true or false."""
+
+LISTS = ("needles", "bins", "exclude")
+"""Keys whose flag takes several words."""
+
 PATH_KEYS = ("dataset", "output_dir", "save_results")
 """Keys whose value may be a path, in which ~ is the home folder."""
 
@@ -66,10 +72,12 @@ def read_text(key: str, given: Any, *, origin: str) -> Any:
     """
     if isinstance(given, bool):
         return given
-    if key == "needles":
+    if key in LISTS:
         text = " ".join(given) if isinstance(given, list) else given
-        words = re.split(r"[,\s]+", text.strip("[] "))
-        return [int(w) if w.isascii() and w.isdigit() else w for w in words if w]
+        words = [w for w in re.split(r"[,\s]+", text.strip("[] ")) if w]
+        if key != "needles":
+            return words
+        return [int(w) if w.isascii() and w.isdigit() else w for w in words]
     if not given.strip() and key != "server_args":
         raise ConfigError(f"{origin}: is empty", hint="Leave it out for the default.")
     if _is_text(key):
@@ -89,7 +97,7 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         ConfigError: it is of another kind, or outside the limits; names origin and value.
     """
     if key == "match_ratio_threshold" and isinstance(value, dict):
-        counts = {k: int(k) if k in {"2", "4", "8"} else k for k in value}
+        counts = {k: int(k) if str(k).isascii() and str(k).isdigit() else k for k in value}
         if len(set(counts.values())) < len(counts):
             raise ConfigError(f"{origin}: {_show(key, value)}a needle count occurs twice")
         value = {counts[k]: v for k, v in value.items()}
@@ -100,7 +108,7 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         raise ConfigError(
             f"{origin}: is empty", hint="Leave the key out to measure without a threshold."
         )
-    if isinstance(value, bool) and key != "trust_remote_code":
+    if isinstance(value, bool) and key not in SWITCHES:
         # A YAML `yes` or `on` where a number or a text belongs is always a slip.
         raise ConfigError(f"{origin}: {str(value).lower()}: true and false have no meaning here")
     try:
@@ -139,8 +147,9 @@ def _no_json(value: Any) -> str:
 
 def _reason(key: str, message: str) -> str:
     """msgspec's complaint in the words of a configuration."""
-    if key in {"needles", "match_ratio_threshold"} and "nvalid enum value" in message:
-        return "needle counts are 2, 4 and 8"
+    of_needles = key == "needles" or (key == "match_ratio_threshold" and "key" in message)
+    if of_needles and "`int`" in message:
+        return "needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)"
     if match := re.match(r"Invalid enum value '(.*)'", message):
         allowed = [str(choice) for choice in get_args(get_args(TYPES[key])[0])]
         return f"expected one of {', '.join(allowed)}" + did_you_mean(match[1], allowed, cutoff=0.6)

@@ -33,7 +33,7 @@ def candidates_in_order(
 def _hashed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
     """Both shards, ordered by a hash of seed and row: a larger sample contains a smaller one."""
     paths = shards_of(n_needles, parts_of("openai"))
-    rows = [c for shard in paths for c in shards.candidates(shard, n_needles)]
+    rows = [c for shard in paths for c in shards.candidates(shard)]
 
     def place(candidate: Candidate) -> bytes:
         key = f"{seed}:{candidate.shard}:{candidate.row}"
@@ -52,7 +52,7 @@ def _streamed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
     import datasets
 
     (shard,) = shards_of(n_needles, parts_of("vllm"))
-    rows = shards.candidates(shard, n_needles)
+    rows = shards.candidates(shard)
     if not rows:
         return []
 

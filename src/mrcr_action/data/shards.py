@@ -1,40 +1,75 @@
-"""Shards of the dataset through the ``datasets`` library: from the hub, or local parquet.
+"""The dataset's rows by shard and index: from the hub, from local parquet, or from a bundle.
 
-Rows are memory-mapped, so that a shard of 390 MB costs no memory and a row is read when it is
-asked for. The library keeps its files in its own cache (``HF_HOME``).
+What is read of a parquet file is kept in the cache in the form of a bundle
+(`mrcr_action.data.store`), so that the same rows cost one read the next time.
 """
 
 from __future__ import annotations
 
-import glob
+import hashlib
+import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
-from mrcr_action.data.layout import SCHEMA, shard_path
+import msgspec
+
+from mrcr_action import tokens
+from mrcr_action.cache import cache_folder, usable
+from mrcr_action.data.layout import needles_of, shard_path
+from mrcr_action.data.store import Row, ShardIndex, ShardStore, Text, sample_of
 from mrcr_action.errors import DataError
 from mrcr_action.plan import Candidate
-from mrcr_action.sample import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from mrcr_action.sample import Sample
+
+Kind = Literal["hub", "folder", "bundle"]
+
+BUNDLE_FILE = "bundle.json"
+"""What makes a folder a bundle."""
+
+_COUNTERS = 4
+"""Rows counted at a time."""
+
+_WAVE_BYTES = 64 * 1024 * 1024
+"""Prompts held at a time while they are counted and kept."""
 
 
 class Shards:
-    """The dataset's rows by shard and index; files are opened on first use."""
+    """A dataset; nothing is fetched or opened before it is needed. Safe from several threads."""
 
-    def __init__(self, dataset: str, revision: str) -> None:
+    def __init__(
+        self,
+        dataset: str,
+        revision: str,
+        *,
+        allow_unverified: bool = False,
+        report: Callable[[str], None] | None = None,
+        folder: Path | None = None,
+    ) -> None:
         """Point at a dataset.
 
         Args:
-            dataset: name on the hub, or a folder with the dataset's layout.
+            dataset: name on the hub; a folder with the dataset's layout; or a bundle.
             revision: commit, tag or branch on the hub; unused for a folder.
+            allow_unverified: take files of the hub whose hash is not known.
+            report: told of a fetch's progress, a line each.
+            folder: where to keep what is read of parquet files, instead of in the cache.
         """
-        self.folder = Path(dataset) if Path(dataset).exists() or _looks_local(dataset) else None
         self.dataset = dataset
-        self.revision = None if self.folder else revision
-        self._open: dict[str, Any] = {}
-        self._lock = threading.Lock()
+        self.kind, self.folder = kind_of(dataset)
+        self.revision = revision if self.kind == "hub" else None
+        self._allow_unverified = allow_unverified
+        self._report = report
+        self._own = folder
+        self._stores: dict[str, ShardStore] = {}
+        self._files: dict[str, Path] = {}
+        self._hashes: dict[str, tuple[str, bool]] = {}
+        self._lock = threading.RLock()
 
     def check(self, shards: Iterable[str]) -> None:
         """Whether local shards are there and hold MRCR's columns; nothing for the hub's.
@@ -42,85 +77,265 @@ class Shards:
         One of them may be empty, as the second of a single row is, but not all.
 
         Raises:
-            DataError: see `check_parquet`; or there is not one row.
+            DataError: one is missing, no parquet, without MRCR's columns, or not in the bundle; or
+                there is not one row.
         """
+        from mrcr_action.data.parquet import check_parquet
+
+        shards = list(shards)
         if self.folder is None:
             return
-        paths = [self.folder / shard for shard in shards]
-        if not sum([check_parquet(path) for path in paths]):
+        if self.kind == "bundle":
+            sizes = [len(self._store(shard).index.rows) for shard in shards]
+        else:
+            sizes = [check_parquet(self.folder / shard) for shard in shards]
+        if not sum(sizes):
             raise DataError(
-                f"{' and '.join(map(str, paths))}: no rows",
+                f"{' and '.join(str(self.folder / shard) for shard in shards)}: no rows",
                 hint="Leave its needle count out of --needles, or write samples with `mrcr synth`.",
             )
+
+    def index(self, shard: str) -> ShardIndex:
+        """What is known of every row of a shard.
+
+        Raises:
+            DataError: the shard cannot be had or read.
+        """
+        return self._store(shard).index
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the hash of every file opened is the known one; None for files of one's own."""
+        known = [store.index.verified for store in self._stores.values()]
+        return None if not known or None in known else all(known)
+
+    def candidates(self, shard: str) -> list[Candidate]:
+        """Every row of a shard in the shard's order, without its text.
+
+        Raises:
+            DataError: as `index`.
+        """
+        return [
+            Candidate(
+                shard=shard,
+                row=row,
+                n_needles=entry.n_needles,
+                n_chars=entry.n_chars,
+                total_messages=entry.total_messages,
+            )
+            for row, entry in enumerate(self.index(shard).rows)
+        ]
+
+    def has_text(self, candidate: Candidate) -> bool:
+        """Whether the text can be had: always, but for a row that a bundle leaves out."""
+        if self.kind != "bundle":
+            return True
+        return self.index(candidate.shard).rows[candidate.row].offset is not None
 
     def load(self, shard: str, row: int) -> Sample:
         """Read one row.
 
         Raises:
-            DataError: its prompt is not a list of messages.
+            DataError: it cannot be read, is damaged, or its prompt is not a list of messages.
         """
-        try:
-            return Sample.from_row(self._rows(shard)[row], shard=shard, index=row)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{self.dataset}: {shard}, row {row}: {error}") from error
+        self.keep({shard: [row]})
+        return self._store(shard).load(row)
 
-    def candidates(self, shard: str, n_needles: int) -> list[Candidate]:
-        """Every row of a shard in the shard's order, without reading its text."""
-        lengths = self._rows(shard).select_columns(["n_chars"])["n_chars"]
-        return [
-            Candidate(shard=shard, row=row, n_needles=n_needles, n_chars=int(n_chars))
-            for row, n_chars in enumerate(lengths)
-        ]
+    def keep(self, wanted: Mapping[str, Collection[int]]) -> None:
+        """See that the texts of some rows are kept, so that each is read at once from now on.
 
-    def _rows(self, shard: str) -> Any:
-        # Rows are asked for by several threads; a shard is opened by one.
+        Raises:
+            DataError: a shard cannot be had or read; or a row is not in the bundle.
+        """
+        self._visit(wanted, missing=lambda entry: entry.offset is None, keep=True)
+
+    def count(self, wanted: Mapping[str, Collection[int]]) -> None:
+        """See that the tokens of some rows are known; their texts are not kept.
+
+        Raises:
+            DataError: as `keep`.
+        """
+        self._visit(wanted, missing=lambda entry: entry.prompt_tokens is None, keep=False)
+
+    def _visit(
+        self,
+        wanted: Mapping[str, Collection[int]],
+        *,
+        missing: Callable[[Row], bool],
+        keep: bool,
+    ) -> None:
+        """Read rows that lack something, in one pass a shard, and keep what is found out."""
+        for shard, rows in wanted.items():
+            with self._lock:
+                store = self._store(shard)
+                lacking = sorted(row for row in set(rows) if missing(store.index.rows[row]))
+                if not lacking:
+                    continue
+                if self.kind == "bundle":
+                    raise DataError(
+                        f"{self.dataset}: {shard}, row {lacking[0]} is not in this bundle",
+                        hint="Fetch a bundle for this configuration: mrcr data fetch CONFIG --to"
+                        " DIR.",
+                    )
+                for wave in self._waves(shard, store, lacking):
+                    facts = self._facts(store.index, wave)
+                    store.learn(facts, wave if keep else ())
+
+    def _waves(
+        self, shard: str, store: ShardStore, rows: list[int]
+    ) -> Iterator[list[tuple[int, Text]]]:
+        """The texts of some rows, so many at a time that they are small together."""
+        kept = [row for row in rows if store.index.rows[row].offset is not None]
+        wave: list[tuple[int, Text]] = []
+        size = 0
+        for row, text in self._texts(shard, store, kept, [row for row in rows if row not in kept]):
+            wave.append((row, text))
+            size += len(text.prompt)
+            if size >= _WAVE_BYTES:
+                yield wave
+                wave, size = [], 0
+        if wave:
+            yield wave
+
+    def _texts(
+        self, shard: str, store: ShardStore, kept: list[int], others: list[int]
+    ) -> Iterator[tuple[int, Text]]:
+        from mrcr_action.data.parquet import read_prompts, read_short
+
+        for row in kept:
+            yield row, store.read(row)
+        if others:
+            path = self._file(shard)
+            answers = read_short(path)["answer"]
+            for row, prompt in read_prompts(path, others):
+                yield row, Text(prompt, answers[row].encode())
+
+    def _facts(self, index: ShardIndex, wave: list[tuple[int, Text]]) -> list[tuple[int, Row]]:
+        """What the texts tell of their rows."""
+
+        def look(found: tuple[int, Text]) -> tuple[int, Row]:
+            row, text = found
+            entry = index.rows[row]
+            try:
+                sample = sample_of(entry, text, shard=index.shard, row=row)
+            except DataError as error:
+                # Counted and left out like every row that is not as it should be.
+                fault = str(error).partition(": ")[2]
+                return row, msgspec.structs.replace(
+                    entry, prompt_tokens=0, answer_tokens=0, sha256="", fault=fault
+                )
+            violations = sample.violations()
+            prompt, answer = tokens.count_sample_parts(sample)
+            return row, msgspec.structs.replace(
+                entry,
+                prompt_tokens=prompt,
+                answer_tokens=answer,
+                sha256=sample.id.sha256,
+                fault=violations[0] if violations else entry.fault,
+            )
+
+        with ThreadPoolExecutor(_COUNTERS) as pool:
+            return list(pool.map(look, wave))
+
+    def _store(self, shard: str) -> ShardStore:
         with self._lock:
-            return self._opened(shard)
+            if shard not in self._stores:
+                self._stores[shard] = self._open(shard)
+            return self._stores[shard]
 
-    def _opened(self, shard: str) -> Any:
-        if shard not in self._open:
-            self._open[shard] = self._load_shard(shard)
-        return self._open[shard]
+    def _open(self, shard: str) -> ShardStore:
+        if self.kind == "bundle":
+            assert self.folder is not None
+            store = ShardStore(self.folder, shard.removesuffix(".parquet"))
+            if not store.exists:
+                raise DataError(
+                    f"{self.dataset}: {shard} is not in this bundle",
+                    hint="Fetch a bundle for this configuration: mrcr data fetch CONFIG --to DIR.",
+                )
+            return store
+        name = shard.rpartition("/")[2].removesuffix(".parquet")
+        store = ShardStore(self._own or usable(cache_folder() / "rows" / self._key(shard)), name)
+        if not store.exists or not self._trusted(store.index):
+            store.begin(self._begin(shard))
+        return store
 
-    def _load_shard(self, shard: str) -> Any:
-        where = f"{self.dataset}: {shard}"
-        rows = (
-            self._load_from_hub(shard, where)
-            if self.folder is None
-            else self._load_file(self.folder / shard, where)
-        )
-        _check_columns(where, rows.column_names)
-        return rows
+    def _trusted(self, index: ShardIndex) -> bool:
+        """Whether what an earlier run took from the hub is good enough for this one."""
+        return self.kind != "hub" or self._allow_unverified or index.verified is True
 
-    def _load_file(self, path: Path, where: str) -> Any:
-        import datasets
+    def _key(self, shard: str) -> str:
+        """What the cached rows of a shard stand for; another file has another key."""
+        if self.folder is not None:
+            path = (self.folder / shard).resolve()
+            stat = path.stat()
+            identity = f"{path}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
+        elif re.fullmatch("[0-9a-f]{40}", str(self.revision)):
+            identity = f"{self.dataset}@{self.revision}:{shard}"
+        else:
+            # A branch moves on, so that only the file itself tells what it holds.
+            identity = str(self._file(shard))
+        return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
-        if check_parquet(path) == 0:
-            # The library knows no split without rows.
-            return datasets.Dataset(SCHEMA.empty_table())
-        # Nothing is fetched, so that its bars would only flicker by; and the library would
-        # report every load to its makers, and wait for that where there is no network.
-        datasets.disable_progress_bars()
-        datasets.config.HF_UPDATE_DOWNLOAD_COUNTS = False
-        return _load(
-            "parquet",
-            # It takes a path for a pattern, a relative one together with the current folder's
-            # name; and no pattern finds anything behind "..".
-            data_files=glob.escape(str(path.parent.resolve() / path.name)),
-            where=where,
-            hint="The file may be damaged, or the folder of the library's cache (HF_HOME) without"
-            " room; `mrcr synth` writes other samples.",
-        )
+    def _begin(self, shard: str) -> ShardIndex:
+        """An index without texts, from the short columns of the parquet file."""
+        from mrcr_action.data.parquet import read_short
 
-    def _load_from_hub(self, shard: str, where: str) -> Any:
-        return _load(
-            self.dataset,
-            data_files=shard,
-            revision=self.revision,
-            where=where,
-            hint="Without internet, pass a folder with --dataset; a rate limit of the hub shows as"
-            " a missing file, and HF_TOKEN lifts it.",
-        )
+        path = self._file(shard)
+        columns = read_short(path)
+        expected = needles_of(shard)
+        rows = [
+            Row(
+                n_needles=n_needles,
+                n_chars=n_chars,
+                total_messages=total,
+                desired_msg_index=desired,
+                nonce=nonce,
+                answer_chars=len(answer),
+                fault=""
+                if n_needles == expected
+                else f"n_needles is {n_needles} in the file of {expected} needles",
+            )
+            for n_needles, n_chars, total, desired, nonce, answer in zip(
+                columns["n_needles"],
+                columns["n_chars"],
+                columns["total_messages"],
+                columns["desired_msg_index"],
+                columns["random_string_to_prepend"],
+                columns["answer"],
+                strict=True,
+            )
+        ]
+        sha256, verified = self._hashes.get(shard, (None, None))
+        return ShardIndex(shard=shard, rows=rows, source_sha256=sha256, verified=verified)
+
+    def _file(self, shard: str) -> Path:
+        """The shard's parquet file on this machine."""
+        if self.folder is not None:
+            return self.folder / shard
+        from mrcr_action.data.hub import fetch_shard
+
+        if shard not in self._files:
+            assert self.revision is not None
+            found = fetch_shard(
+                self.dataset,
+                self.revision,
+                shard,
+                allow_unverified=self._allow_unverified,
+                report=self._report,
+            )
+            self._files[shard] = found.path
+            self._hashes[shard] = (found.sha256, found.verified)
+        return self._files[shard]
+
+
+def kind_of(dataset: str) -> tuple[Kind, Path | None]:
+    """What a dataset is, and its folder if it is local."""
+    path = Path(dataset)
+    if (path / BUNDLE_FILE).is_file():
+        return "bundle", path
+    if path.exists() or _looks_local(dataset):
+        return "folder", path
+    return "hub", None
 
 
 def shards_of(n_needles: int, parts: Iterable[int]) -> list[str]:
@@ -128,62 +343,5 @@ def shards_of(n_needles: int, parts: Iterable[int]) -> list[str]:
     return [shard_path(n_needles, part) for part in parts]
 
 
-def check_parquet(path: Path) -> int:
-    """Number of rows of a local file, which is parquet with the dataset's columns.
-
-    Raises:
-        DataError: it is missing, not parquet, or lacks columns, which are named.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    if not path.is_file():
-        raise DataError(
-            f"{path}: no such file",
-            hint="A local dataset holds 2needle/2needle_0.parquet and so on, as on the hub;"
-            " `mrcr synth` writes one.",
-        )
-    try:
-        file = pa.parquet.read_metadata(path)
-        columns = file.schema.to_arrow_schema().names
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a parquet file: {_first_line(error)}") from error
-    _check_columns(str(path), columns)
-    return int(file.num_rows)
-
-
-def _load(name: str, *, data_files: str, where: str, hint: str, revision: str | None = None) -> Any:
-    import datasets
-
-    try:
-        return datasets.load_dataset(
-            name,
-            data_files=data_files,
-            revision=revision,
-            split="train",
-            # The card counts the rows of all files, of which this is one.
-            verification_mode="no_checks",
-        )
-    except Exception as error:  # the library raises a wide family of errors
-        # This one says only that something else went wrong.
-        generic = isinstance(error, datasets.exceptions.DatasetGenerationError)
-        reason = (error.__cause__ if generic else None) or error
-        raise DataError(f"{where} cannot be loaded: {_first_line(reason)}", hint=hint) from error
-
-
-def _check_columns(where: str, columns: Iterable[str]) -> None:
-    missing = [name for name in SCHEMA.names if name not in set(columns)]
-    if missing:
-        raise DataError(
-            f"{where}: not MRCR rows: the columns {', '.join(missing)} are missing",
-            hint="Expected the columns of openai/mrcr.",
-        )
-
-
 def _looks_local(dataset: str) -> bool:
     return dataset.startswith(("/", "./", "../", "~")) or dataset.count("/") != 1
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
+from mrcr_action.coverage import coverage_of
+from mrcr_action.report.cells import beyond, coverage_table, plan_table
 from mrcr_action.report.rows import reasons, table_of, tested
 from mrcr_action.report.text import lines, one_line
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from mrcr_action.plan import Plan
     from mrcr_action.result import Result
 
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
@@ -24,6 +27,10 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
     if result.records:
         say.table(table_of(result))
+    if result.coverage and result.records:
+        say.table(coverage_table(result.coverage))
+        if rest := beyond(result.coverage):
+            say(rest)
     for reason in reasons(result.records):
         say(f"lost: {reason}")
     for note in result.notes:
@@ -36,6 +43,16 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
         say(one_line(result.problem.hint, 1_000))
     if files:
         say("Reports: " + ", ".join(one_line(str(file), 1_000) for file in files))
+
+
+def print_plan(plan: Plan, stream: IO[str] | None = None) -> None:
+    """Print the cells of a plan, for protocols that sample by cell."""
+    say = _Printer(stream or sys.stdout)
+    if plan.cells:
+        cells = coverage_of(plan, ())
+        say.table(plan_table(plan, cells))
+        if rest := beyond(cells):
+            say(rest)
 
 
 class _Printer:
@@ -65,7 +82,7 @@ class _Printer:
             # Frameless and unbroken, to fit 80 columns.
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
             for title in rows[0]:
-                table.add_column(title, no_wrap=title != "lost")
+                table.add_column(title, no_wrap=title not in {"lost", "left out"})
             for row in rows[1:]:
                 table.add_row(*(Text(cell) for cell in row))
             Console(file=self._stream).print(table)

@@ -49,6 +49,9 @@ def _suite(result: Result, name: str, label: str) -> Any:
     checks = {check.bucket: check for check in result.verdict.checks}
     cases = [_run_case(result, label)]
     cases += [_bucket_case(result, label, bucket, checks[bucket.name]) for bucket in result.buckets]
+    cases += [
+        _missing_case(label, checks[cell.name]) for cell in result.coverage if cell.is_missing
+    ]
     return junit_xml.TestSuite(
         f"mrcr {name}",
         test_cases=cases,
@@ -131,6 +134,13 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> An
         )
     else:
         case.stdout = _clean(body, BODY_LIMIT)
+    return case
+
+
+def _missing_case(label: str, check: Check) -> Any:
+    """A cell that was named and could not be tested."""
+    case = _case(label, check.bucket, 0.0)
+    case.add_error_info(message=_clean(check.message), error_type="inconclusive")
     return case
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING, Protocol
 
+from mrcr_action.report.console import print_plan
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Progress(Protocol):
 
     def chosen(self, chosen: int, wanted: int) -> None:
         """Another sample was chosen."""
+
+    def fetching(self, what: str) -> None:
+        """Files of the dataset are fetched; called from other threads too."""
 
     def planned(self, plan: Plan) -> None:
         """The plan is complete; asking begins."""
@@ -103,9 +107,13 @@ class PlainProgress:
             self._last = time.monotonic()
             self._say(f"  {chosen}/{wanted} chosen")
 
+    def fetching(self, what: str) -> None:
+        self._say(f"  {what}")
+
     def planned(self, plan: Plan) -> None:
         self._counts.total = len(plan.asks)
         self._last = time.monotonic()
+        print_plan(plan, self._stream)
         self._say(f"Asking {plan_line(plan)}")
 
     def answered(self, record: Record) -> None:
@@ -149,8 +157,12 @@ class RichProgress:
     def chosen(self, chosen: int, wanted: int) -> None:
         self._bar.update(self._task, completed=chosen, total=wanted)
 
+    def fetching(self, what: str) -> None:
+        self._console.print(one_line(what), highlight=False, markup=False)
+
     def planned(self, plan: Plan) -> None:
         self._counts.total = len(plan.asks)
+        print_plan(plan, self._console.file)
         self._console.print(f"Asking {plan_line(plan)}", highlight=False, markup=False)
         self._bar.reset(self._task, total=len(plan.asks), description=str(self._counts))
 

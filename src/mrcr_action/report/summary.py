@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from mrcr_action.report.cells import beyond, coverage_table, shown
 from mrcr_action.report.rows import table_of, tested
 from mrcr_action.report.text import code, lines, markdown
 
@@ -38,9 +39,11 @@ def _section(result: Result) -> str:
     if result.problem is not None:
         parts.append(_problem(result))
     if result.records:
-        parts.append(_table(result))
+        parts.append(_markdown(table_of(result), left=2))
     parts.extend(f"> [!NOTE]\n> {markdown(note, limit=1_000)}" for note in result.notes)
     parts.append(_facts(result))
+    if result.coverage:
+        parts.append(_coverage(result))
     worst = _worst(result)
     if worst:
         parts.append(worst)
@@ -68,10 +71,21 @@ def _problem(result: Result) -> str:
     return text
 
 
-def _table(result: Result) -> str:
-    head, *body = ("| " + " | ".join(row) + " |" for row in table_of(result))
-    rule = "| --- | --- |" + " ---: |" * (head.count("|") - 3)
+def _markdown(table: Sequence[Sequence[str]], *, left: int) -> str:
+    """A table whose first columns are words and the others figures."""
+    head, *body = ("| " + " | ".join(row) + " |" for row in table)
+    rule = "|" + " --- |" * left + " ---: |" * (len(table[0]) - left)
     return "\n".join([head, rule, *body])
+
+
+def _coverage(result: Result) -> str:
+    table = _markdown(coverage_table(result.coverage), left=1)
+    cells = shown(result.coverage)
+    complete = sum(cell.planned > 0 and cell.asked == cell.planned for cell in cells)
+    title = f"What was tested: {complete} of {len(cells)} cells (needles x length) to the end"
+    rest = beyond(result.coverage)
+    body = f"{table}\n\n{rest}" if rest else table
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def _facts(result: Result) -> str:

@@ -1,0 +1,293 @@
+"""The openai protocol's choice: so many rows of every cell (needle count x bin) that fits.
+
+Within a cell, rows stand in the order of a hash of the seed and the row, and the first ones that
+fit are taken. So a larger sample contains a smaller one, and a longer window a shorter one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mrcr_action.bins import ALL_BINS, Bin, known_bin
+from mrcr_action.choice.fit import MARGIN, by_shard
+from mrcr_action.choice.shares import level
+from mrcr_action.config.faults import parse_excluded
+from mrcr_action.errors import NothingFits
+from mrcr_action.plan import Ask, Cell, Dropped, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mrcr_action.choice.fit import Fit
+    from mrcr_action.config import RunConfig
+    from mrcr_action.data.lengths import Length, Lengths
+    from mrcr_action.data.shards import Shards
+
+COMPARED = 3
+"""Rows of a needle count, the shortest, that the server counts to learn how its tokens compare."""
+
+FAULTS_SHOWN = 5
+
+
+@dataclass(slots=True)
+class _Cell:
+    """A cell with its rows in order of choice, as known at one moment."""
+
+    n_needles: int
+    bin: Bin
+    allowed: bool
+    lengths: list[Length] = field(default_factory=list)
+    """Those that may be asked at all."""
+    dropped: Counter[Dropped] = field(default_factory=Counter)
+    rows: int = 0
+    by_length: int = 0
+
+
+class CellChoice:
+    """The choice for one configuration; made anew for every limit that is tried."""
+
+    def __init__(self, config: RunConfig, shards: Shards, lengths: Lengths) -> None:
+        self._config = config
+        self._shards = shards
+        self._lengths = lengths
+        self._bins = None if config.bins is None else {known_bin(text) for text in config.bins}
+        self._excluded = [parse_excluded(text) for text in config.exclude]
+
+    async def choose(self, fit: Fit, progress: Callable[[int, int], None]) -> Plan:
+        """Choose, reading and counting as little as it takes.
+
+        Args:
+            fit: what the limit is and how to measure against it.
+            progress: told how many samples are chosen, of how many.
+
+        Raises:
+            DataError: not one row fits; or rows cannot be read.
+            ApiError: the server is in trouble.
+        """
+        await fit.begin()
+        while True:
+            # Whatever is found out may change the choice, which is then made again from the start.
+            if await asyncio.to_thread(self._lengths.settle, self._matters(fit)):
+                continue
+            if await self._compare(fit):
+                continue
+            cells = self._cells()
+            taken, unsure = self._take(cells, fit)
+            progress(sum(map(len, taken)) - len(unsure), sum(map(len, taken)))
+            if unsure:
+                await self._count(unsure, fit)
+                continue
+            unread = [x.candidate for rows in taken for x in rows if not self._is_kept(x)]
+            if not unread:
+                break
+            await asyncio.to_thread(self._shards.keep, by_shard(unread))
+        fit.save()
+        return self._plan(cells, taken, fit)
+
+    def _matters(self, fit: Fit) -> Callable[[Bin], bool]:
+        """Whether rows of a bin could be asked: not if even its shortest one is far too long."""
+        if self._bins is not None:
+            return self._bins.__contains__
+        longest = fit.longest_o200k(
+            x for n in self._lengths.by_needles for x in self._lengths.of(n)
+        )
+        return lambda bin_: longest is None or bin_.low <= longest * (1 + MARGIN)
+
+    async def _compare(self, fit: Fit) -> bool:
+        """Have the server count a few short rows; whether that told anything new."""
+        if fit.unit != "server":
+            return False
+        compared: list[Length] = []
+        for n_needles in self._lengths.by_needles:
+            rows = [x for x in self._lengths.of(n_needles) if self._usable(x) and x.bin is not None]
+            compared += sorted(rows, key=lambda x: x.tokens)[:COMPARED]
+        unknown = [x for x in compared if fit.known(x) is None or not x.exact]
+        if unknown:
+            await self._count(unknown, fit)
+        fit.compare(compared)
+        return bool(unknown)
+
+    async def _count(self, rows: Sequence[Length], fit: Fit) -> None:
+        """Have rows counted exactly, apart from those that turn out to be faulty."""
+        await asyncio.to_thread(self._shards.keep, by_shard(x.candidate for x in rows))
+        await fit.count(
+            x.candidate
+            for x in rows
+            if not self._shards.index(x.candidate.shard).rows[x.candidate.row].fault
+        )
+
+    def _cells(self) -> list[_Cell]:
+        cells: list[_Cell] = []
+        for n_needles in self._lengths.by_needles:
+            by_bin = {
+                bin_: _Cell(n_needles, bin_, self._allows(n_needles, bin_)) for bin_ in ALL_BINS
+            }
+            for length in self._lengths.of(n_needles):
+                if length.bin is None:
+                    continue
+                cell = by_bin[length.bin]
+                cell.rows += 1
+                cell.by_length += not length.exact
+                if length.row.fault:
+                    cell.dropped["invalid"] += 1
+                elif not self._shards.has_text(length.candidate):
+                    cell.dropped["not in the bundle"] += 1
+                elif not cell.allowed:
+                    cell.dropped["excluded"] += 1
+                else:
+                    cell.lengths.append(length)
+            cells += [c for c in by_bin.values() if c.rows or self._is_requested(c)]
+        return cells
+
+    def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
+        """The first rows of each cell that fit or may fit, and those of them that only may."""
+        verdicts = [[(x, fit.fits(x)) for x in cell.lengths] for cell in cells]
+        possible = [[(x, fits) for x, fits in rows if fits is not False] for rows in verdicts]
+        wanted = self._wanted(cells, [len(rows) for rows in possible])
+        first = [rows[:count] for rows, count in zip(possible, wanted, strict=True)]
+        unsure = [x for rows in first for x, fits in rows if fits is None]
+        return [[x for x, _ in rows] for rows in first], unsure
+
+    def _wanted(self, cells: Sequence[_Cell], possible: Sequence[int]) -> list[int]:
+        """How many rows of each cell to take."""
+        per_cell = self._config.per_cell
+        if per_cell is not None:
+            return [min(per_cell, count) for count in possible]
+        wanted: list[int] = []
+        for n_needles, quota in self._config.quotas().items():
+            wanted += level(
+                quota,
+                [n for n, cell in zip(possible, cells, strict=True) if cell.n_needles == n_needles],
+            )
+        return wanted
+
+    def _plan(self, cells: Sequence[_Cell], taken: Sequence[list[Length]], fit: Fit) -> Plan:
+        asks: list[Ask] = []
+        found: list[Cell] = []
+        notes = [*fit.notes, *self._faults(cells)]
+        for cell, rows in zip(cells, taken, strict=True):
+            fitting = [x for x in cell.lengths if fit.fits(x) or fit.estimate(x) <= fit.limit]
+            too_long = len(cell.lengths) - len(fitting)
+            dropped = dict(cell.dropped) | ({"too long": too_long} if too_long else {})
+            found.append(
+                Cell(
+                    n_needles=cell.n_needles,
+                    low=cell.bin.low,
+                    high=cell.bin.high,
+                    rows=cell.rows,
+                    fitting=len(fitting),
+                    planned=len(rows),
+                    requested=self._is_requested(cell),
+                    dropped=dropped,
+                    by_length=cell.by_length,
+                )
+            )
+            for length in rows:
+                count = fit.known(length)
+                asks.append(
+                    Ask(
+                        index=len(asks),
+                        shard=length.candidate.shard,
+                        row=length.candidate.row,
+                        sha256=str(length.row.sha256),
+                        n_needles=cell.n_needles,
+                        prompt_tokens=fit.estimate(length) if count is None else count,
+                        estimated=count is None or fit.unit != "server",
+                        o200k_tokens=length.tokens,
+                    )
+                )
+        every = [x for cell in cells for x in cell.lengths]
+        longest = fit.longest_o200k(every)
+        notes += self._shortages(found, fit.limit)
+        notes += _untested(found, longest)
+        if not asks:
+            raise NothingFits(fit.limit)
+        return Plan(
+            asks=tuple(asks),
+            max_prompt_tokens=fit.limit,
+            quotas=self._quotas(found),
+            cells=tuple(found),
+            counted_by=fit.unit,
+            tokenized=fit.tokenized,
+            longest_o200k=longest,
+            notes=tuple(notes),
+        )
+
+    def _quotas(self, cells: Sequence[Cell]) -> dict[int, int]:
+        if self._config.per_cell is None:
+            return self._config.quotas()
+        return {
+            n: sum(cell.planned for cell in cells if cell.n_needles == n)
+            for n in self._config.needles
+        }
+
+    def _shortages(self, cells: Sequence[Cell], limit: int) -> list[str]:
+        per_cell = self._config.per_cell
+        if per_cell is not None:
+            short = [c for c in cells if 0 < c.planned < per_cell]
+            names = ", ".join(f"{c.name} ({c.planned})" for c in short)
+            return [f"Fewer than {per_cell} rows fit in {names}."] if short else []
+        notes = []
+        for n_needles, quota in self._config.quotas().items():
+            own = [c for c in cells if c.n_needles == n_needles]
+            planned = sum(c.planned for c in own)
+            if planned < quota:
+                rows = sum(c.rows for c in own)
+                long = sum(c.dropped.get("too long", 0) for c in own)
+                notes.append(
+                    f"Only {planned} of {quota} samples with {n_needles} needles were found: of"
+                    f" {rows} rows, {long} do not fit into {limit:,} prompt tokens."
+                )
+        return notes
+
+    def _faults(self, cells: Sequence[_Cell]) -> list[str]:
+        """A sentence for each row that breaks an invariant, as far as rows were read."""
+        tested = {(c.n_needles, c.bin) for c in cells if c.allowed}
+        faulty = [
+            x
+            for n in self._lengths.by_needles
+            for x in self._lengths.of(n)
+            if x.row.fault and (x.bin is None or (n, x.bin) in tested)
+        ]
+        notes = [
+            f"{x.candidate.shard}#{x.candidate.row} was left out: {x.row.fault}."
+            for x in faulty[:FAULTS_SHOWN]
+        ]
+        if len(faulty) > FAULTS_SHOWN:
+            more = len(faulty) - FAULTS_SHOWN
+            notes.append(f"{more} more rows were left out: they break the dataset's invariants.")
+        return notes
+
+    def _allows(self, n_needles: int, bin_: Bin) -> bool:
+        named = self._bins is None or bin_ in self._bins
+        return named and not any(
+            bin_ == excluded and n in {None, n_needles} for n, excluded in self._excluded
+        )
+
+    def _is_requested(self, cell: _Cell) -> bool:
+        return self._bins is not None and cell.bin in self._bins and cell.allowed
+
+    def _is_kept(self, length: Length) -> bool:
+        return length.row.offset is not None
+
+    def _usable(self, length: Length) -> bool:
+        return not length.row.fault and self._shards.has_text(length.candidate)
+
+
+def _untested(cells: Sequence[Cell], longest: int | None) -> list[str]:
+    """A sentence when the window ends within a bin that is tested."""
+    tested = [cell.bin for cell in cells if cell.planned]
+    if longest is None or not tested:
+        return []
+    last = max(tested)
+    dropped = sum(c.dropped.get("too long", 0) for c in cells if c.bin == last)
+    if longest >= last.high or not dropped:
+        return []
+    sentence = (
+        f"The top of the last bin, {last}, is untested: the limit is about {longest:,} of its"
+        f" {last.high:,} o200k tokens, and {dropped} of its rows are longer."
+    )
+    return [sentence]

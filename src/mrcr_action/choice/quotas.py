@@ -1,0 +1,129 @@
+"""The vllm protocol's choice: the first rows that fit, so many for each needle count.
+
+Rows are considered in the order of vLLM's own script, and each is counted by the server until the
+quota is full, as there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from mrcr_action.choice.fit import COUNTING_AHEAD, by_shard
+from mrcr_action.errors import NothingFits
+from mrcr_action.plan import Ask, Candidate, Passed, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+
+    from mrcr_action.choice.fit import Fit
+    from mrcr_action.config import RunConfig
+    from mrcr_action.data.shards import Shards
+
+CHARS_PER_TOKEN = 4
+"""vLLM's rough filter: a row with more than 4 characters per allowed token is not counted."""
+
+
+class QuotaChoice:
+    """The choice for one configuration; made anew for every limit that is tried."""
+
+    def __init__(
+        self, config: RunConfig, shards: Shards, by_needles: Mapping[int, Sequence[Candidate]]
+    ) -> None:
+        self._config = config
+        self._shards = shards
+        self._by_needles = by_needles
+
+    async def choose(self, fit: Fit, progress: Callable[[int, int], None]) -> Plan:
+        """Fill every quota.
+
+        Args:
+            fit: what the limit is and how to measure against it.
+            progress: told how many samples are chosen, of how many.
+
+        Raises:
+            DataError: not one row fits; or rows cannot be read.
+            ApiError: the server is in trouble.
+        """
+        await fit.begin()
+        quotas = self._config.quotas()
+        asks: list[Ask] = []
+        passed: dict[int, Passed] = {}
+        notes = list(fit.notes)
+        for n_needles, quota in quotas.items():
+            rows = self._by_needles.get(n_needles, []) if quota else []
+            fitting = [c for c in rows if c.n_chars <= CHARS_PER_TOKEN * fit.limit]
+            chars, long, taken = len(rows) - len(fitting), 0, 0
+            async for candidate, count in self._counted(fitting, quota, fit):
+                if count > fit.limit:
+                    long += 1
+                    continue
+                asks.append(self._ask(len(asks), candidate, count, fit))
+                taken += 1
+                progress(len(asks), sum(quotas.values()))
+                if taken == quota:
+                    break
+            passed[n_needles] = Passed(too_many_chars=chars, too_many_tokens=long)
+            if taken < quota:
+                notes.append(
+                    f"Only {taken} of {quota} samples with {n_needles} needles were found: of"
+                    f" {len(rows)} rows, {chars + long} do not fit into {fit.limit:,} prompt"
+                    " tokens."
+                )
+        fit.save()
+        if not asks:
+            raise NothingFits(fit.limit)
+        return Plan(
+            asks=tuple(asks),
+            max_prompt_tokens=fit.limit,
+            quotas=quotas,
+            passed=passed,
+            counted_by=fit.unit,
+            tokenized=fit.tokenized,
+            notes=tuple(notes),
+        )
+
+    def _ask(self, index: int, candidate: Candidate, count: int, fit: Fit) -> Ask:
+        row = self._shards.index(candidate.shard).rows[candidate.row]
+        return Ask(
+            index=index,
+            shard=candidate.shard,
+            row=candidate.row,
+            sha256=str(row.sha256),
+            n_needles=candidate.n_needles,
+            prompt_tokens=count,
+            estimated=fit.unit != "server",
+            o200k_tokens=row.tokens or 0,
+        )
+
+    async def _counted(
+        self, rows: Sequence[Candidate], quota: int, fit: Fit
+    ) -> AsyncIterator[tuple[Candidate, int]]:
+        """Rows with their lengths, some counted ahead, none out of order."""
+        waiting: deque[tuple[Candidate, asyncio.Task[int]]] = deque()
+        # Bringing texts takes a pass over the file, so it is done for many rows at a time.
+        step = max(quota, COUNTING_AHEAD)
+        try:
+            for at, row in enumerate(rows):
+                if at % step == 0:
+                    some = by_shard(rows[at : at + step])
+                    await asyncio.to_thread(self._shards.keep, some)
+                waiting.append((row, asyncio.create_task(self._count(row, fit))))
+                if len(waiting) >= COUNTING_AHEAD:
+                    candidate, task = waiting.popleft()
+                    yield candidate, await task
+            while waiting:
+                candidate, task = waiting.popleft()
+                yield candidate, await task
+        finally:
+            for _, task in waiting:
+                task.cancel()
+            await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
+
+    async def _count(self, candidate: Candidate, fit: Fit) -> int:
+        sample = await asyncio.to_thread(self._shards.load, candidate.shard, candidate.row)
+        if fit.unit == "server":
+            return await fit.exact(sample)
+        row = self._shards.index(candidate.shard).rows[candidate.row]
+        return fit.in_o200k(row.prompt_tokens or 0, row.total_messages)

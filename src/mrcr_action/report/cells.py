@@ -1,0 +1,122 @@
+"""The table of cells, as planned and as covered, that the console and the summary both show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mrcr_action.coverage import in_bin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mrcr_action.coverage import Coverage, Spread
+    from mrcr_action.plan import Plan
+
+PLAN_COLUMNS = ("cell", "rows", "fit", "planned", "o200k tokens", "prompt tokens", "left out")
+COVERAGE_COLUMNS = ("cell", "rows", "fit", "asked", "graded", "lost", "o200k tokens", "left out")
+"""``rows`` are the dataset's, ``fit`` those the window has room for, ``o200k tokens`` least, median
+and most of prompt and answer, ``prompt tokens`` what all prompts of the cell come to."""
+
+
+def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
+    """A header, a row for each cell that the window reaches or that is named, and the sum."""
+    table: list[tuple[str, ...]] = [PLAN_COLUMNS]
+    for cell in shown(cells):
+        total = sum(
+            ask.prompt_tokens
+            for ask in plan.asks
+            if ask.n_needles == cell.n_needles and in_bin(ask, cell.bin)
+        )
+        table.append(
+            (
+                cell.name,
+                _number(cell.rows),
+                _number(cell.fitting),
+                str(cell.planned),
+                spread(cell.o200k_tokens),
+                f"{total:,}",
+                left_out(cell),
+            )
+        )
+    table.append(
+        (
+            "all",
+            _sum(cell.rows for cell in shown(cells)),
+            _sum(cell.fitting for cell in shown(cells)),
+            str(len(plan.asks)),
+            "–",
+            f"{sum(ask.prompt_tokens for ask in plan.asks):,}",
+            "–",
+        )
+    )
+    return _without_blank(table)
+
+
+def coverage_table(cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
+    """A header and a row for each cell that was planned or that is named."""
+    table: list[tuple[str, ...]] = [COVERAGE_COLUMNS]
+    for cell in shown(cells):
+        lost = [
+            f"{count} {word}"
+            for count, word in (
+                (cell.failed, "failed"),
+                (cell.rejected, "refused"),
+                (cell.truncated, "truncated"),
+            )
+            if count
+        ]
+        table.append(
+            (
+                cell.name,
+                _number(cell.rows),
+                _number(cell.fitting),
+                f"{cell.asked}/{cell.planned}",
+                str(cell.scored + cell.truncated),
+                ", ".join(lost) or "0",
+                spread(cell.o200k_tokens),
+                left_out(cell),
+            )
+        )
+    return _without_blank(table)
+
+
+def shown(cells: Sequence[Coverage]) -> list[Coverage]:
+    """The cells worth a line: those planned or named."""
+    return [cell for cell in cells if cell.planned or cell.requested]
+
+
+def beyond(cells: Sequence[Coverage]) -> str:
+    """A sentence about the cells without a line; empty if there are none."""
+    rest = [cell for cell in cells if cell.rows and not cell.planned and not cell.requested]
+    if not rest:
+        return ""
+    rows = sum(cell.rows or 0 for cell in rest)
+    bins = ", ".join(dict.fromkeys(str(cell.bin) for cell in sorted(rest, key=lambda c: c.low)))
+    return f"Not tested: {rows:,} rows of {bins}."
+
+
+def spread(lengths: Spread | None) -> str:
+    """Least, median and most; a dash without any."""
+    if lengths is None:
+        return "–"
+    return f"{lengths.least:,} – {lengths.median:,.0f} – {lengths.most:,}"
+
+
+def left_out(cell: Coverage) -> str:
+    """Why rows of a cell cannot be asked."""
+    return ", ".join(f"{count} {reason}" for reason, count in cell.dropped.items()) or "–"
+
+
+def _without_blank(table: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The table without its last column, where nothing was left out of any cell."""
+    blank = all(row[-1] == "–" for row in table[1:])
+    return [row[:-1] if blank else row for row in table]
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _sum(values: Iterable[int | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known):,}" if known else "–"
