@@ -88,9 +88,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = (2, 4, 8)
     bins: Annotated[
-        tuple[str, ...] | None,
+        Annotated[tuple[str, ...], Meta(min_length=1)] | None,
         Meta(
-            min_length=1,
             description="Length bins to test, such as [4K-8K, 64K-128K], in o200k tokens of prompt"
             " and answer; openai protocol only. A cell of a bin named here without a row that fits"
             " makes the verdict inconclusive. Default: every bin that the window reaches into.",

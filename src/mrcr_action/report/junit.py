@@ -70,9 +70,15 @@ def _properties(result: Result) -> dict[str, str]:
         "samples": str(result.num_samples),
         "tolerance": str(result.config.tolerance),
         "max_prompt_tokens": str(result.max_prompt_tokens or ""),
+        "comparable": _comparable(result),
         "server_version": result.server.version or "",
         "tool_version": result.tool_version,
     }
+
+
+def _comparable(result: Result) -> str:
+    merged = result.preflight is not None and result.preflight.merged
+    return "no: merge_leading_user_turns changes what is asked" if merged else ""
 
 
 def _case(label: str, name: str, seconds: float) -> Any:
@@ -86,7 +92,7 @@ def _case(label: str, name: str, seconds: float) -> Any:
 
 def _run_case(result: Result, label: str) -> Any:
     case = _case(label, "run", result.timeline.start_up + result.timeline.plan)
-    case.stdout = _clean(tested(result))
+    case.stdout = _clean("\n".join([tested(result), *result.notes]), BODY_LIMIT)
     if result.problem is not None:
         problem = result.problem
         body = [problem.message, problem.hint, *lines(problem.details)]
