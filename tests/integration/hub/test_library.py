@@ -132,3 +132,17 @@ def test_killed_process_leaves_nothing_that_stands_in_the_way(
     assert done.path is not None
     assert done.path.read_bytes() == content
     assert hub.seen("GET")[1].range is not None
+
+
+def test_renamed_dataset_is_followed_with_the_token(
+    hub: FakeHub, make_fetcher: Callable[..., Fetcher], sha256: str
+) -> None:
+    moved = Fault(
+        status=307, headers={"Location": f"/datasets/openai/mrcr/resolve/{REVISION}/{SHARD}"}
+    )
+    hub.fail("HEAD", moved)
+    hub.fail("GET", moved)
+    done = make_fetcher(hub.endpoint, HF_TOKEN="hf_secret")(dataset="old/name", allow=True)
+    assert done.sha256 == sha256
+    assert len(hub.requests) == 4
+    assert {seen.headers["authorization"] for seen in hub.requests} == {"Bearer hf_secret"}
