@@ -81,7 +81,7 @@ FORMS = {
             "Who am I, {place}?",
             "Name me and win {n} {nouns}. {emoji}",
         ),
-        percent=40,
+        percent=35,
     ),
     "email": Form(
         (

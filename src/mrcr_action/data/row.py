@@ -32,7 +32,7 @@ _VERSION = "mrcr-synthetic-2"
 
 # What the real set shows: characters of its preamble, and the mean of its pieces.
 _PREAMBLE_CHARS = 15_000
-_MEAN_CHARS = 1_760
+_MEAN_CHARS = 1_800
 # Of this prose. Real pieces have some 4.9; nothing depends on it but the first guess of a size.
 _CHARS_PER_TOKEN = 3.8
 # Each of them is one o200k token with the space before it.
@@ -144,12 +144,12 @@ class Row:
         return max(16, min(_MEAN_CHARS, int(each * _CHARS_PER_TOKEN)))
 
     def _size(self, kind: str, mean: int) -> int:
-        """The characters of a piece: the usual ones of its format and up to 60 % more or less.
+        """The characters of a piece: the usual ones of its format and up to 70 % more or less.
 
-        Of a mean of 1,800 that is 159 to 3,890, as in the real set.
+        Of the real mean that is some 160 to the longest of a piece, as in the real set.
         """
         usual = mean * FORMS[kind].percent // 100
-        spread = self.dice.between(-60, 60) + self.dice.between(-60, 60)
+        spread = self.dice.between(-70, 70) + self.dice.between(-70, 70)
         return usual * (200 + spread) // 200
 
     def _needles(self, nonce: str, wanted: int, mean: int) -> list[_Pair]:

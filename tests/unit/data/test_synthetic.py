@@ -35,7 +35,7 @@ from mrcr_action.errors import UsageError
 from mrcr_action.sample import NEEDLE_COUNTS, Sample
 from mrcr_action.tokens import count_sample
 
-PINNED = "3e5075adae64948e79354fb9b16dc8222ae7e92b6f47792c8be26720c23f9fc7"
+PINNED = "dadfd52498fe4ec71cf08b1a8a6e1282b12d077cb77db523d0ab221c7d7e8c95"
 TINY = ("256-512", "512-1K", "1K-2K")
 QUESTION = re.compile(
     r"Prepend ([A-Za-z0-9]{10}) to the (\d+)(st|nd|rd|th) \(1 indexed\) (.+) about (.+)\. "
@@ -274,12 +274,12 @@ def test_special_tokens_and_markup_stay_out_unless_asked_for(long: Sample) -> No
 
 
 def test_hostile_rows_hold_what_must_be_escaped_and_keep_every_invariant() -> None:
-    made = list(synthetic_rows([2, 8], [Bin(2048, 4096)], 20, 0, hostile=True))
+    made = list(synthetic_rows([2, 8], [Bin(2048, 4096)], 10, 0, hostile=True))
     for one in made:
         assert sample(one).violations() == []
         assert count_sample(sample(one)) in Bin(2048, 4096)
         assert one["answer"].encode()
-    text = "".join(one["answer"] for one in made)
+    text = "".join(reply for one in made for reply in replies(sample(one)))
     for mark in ("<|endoftext|>", "<script>", "\x1b[", "\x00", "\u202e", "\n::error ", "]]>"):
         assert mark in text
 
