@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action import __version__
-from mrcr_action.config.flags import add_config_flags, given_flags
+from mrcr_action.config.flags import add_config_flags, add_group, given_flags
 from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError
 from mrcr_action.report.stream import quiet_streams
 from mrcr_action.report.text import lines, one_line
@@ -99,6 +99,17 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_config_flags(run)
 
+    plan = _command(commands, "plan", _plan, "show what a run would ask, without asking it")
+    plan.add_argument("configs", nargs="*", metavar="CONFIG", help="as for `mrcr run`")
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    _add_window(plan)
+    add_config_flags(plan)
+
+    data = commands.add_parser(
+        "data", help="fetch, check and list samples, for use without a network"
+    )
+    _add_data_commands(data.add_subparsers(required=True, metavar="COMMAND", title="commands"))
+
     demo = _command(commands, "demo", _demo, "run the whole pipeline against a stand-in server")
     demo.add_argument(
         "--break",
@@ -168,6 +179,82 @@ def _run(options: argparse.Namespace) -> int:
     from mrcr_action.commands.run import run_command
 
     return run_command(options.configs, given_flags(options), options.api_key, os.environ)
+
+
+def _add_window(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--window",
+        metavar="TOKENS",
+        help="the server's context length, such as 131072 or 128K (default: --max-model-len of"
+        " server_args)",
+    )
+
+
+def _add_data_commands(commands: Any) -> None:
+    fetch = _command(
+        commands, "fetch", _data_fetch, "write the samples that a configuration can use to a folder"
+    )
+    key = _command(
+        commands, "key", _data_key, "print a name for that folder in a cache, such as CI's"
+    )
+    for parser in (fetch, key):
+        parser.add_argument(
+            "config", nargs="?", metavar="CONFIG", help="default: all samples of --needles, --bins"
+        )
+        _add_window(parser)
+        add_group(parser, "the samples")
+    fetch.add_argument("--to", required=True, metavar="DIR", help="folder to write, or to replace")
+    check = _command(commands, "check", _data_check, "read all of a folder of samples for faults")
+    stats = _command(
+        commands, "stats", _data_stats, "count a folder's samples by needles and length"
+    )
+    for parser in (check, stats):
+        parser.add_argument("dataset", metavar="DIR", help="a bundle, or a local dataset")
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.plan import plan_command
+    from mrcr_action.commands.run import api_key_of, checked_key
+
+    return plan_command(
+        options.configs,
+        given_flags(options),
+        window=options.window,
+        as_json=options.json,
+        api_key=checked_key(options.api_key) or api_key_of(os.environ),
+        environ=os.environ,
+    )
+
+
+def _data_fetch(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.data import fetch_command
+
+    return fetch_command(
+        options.config,
+        given_flags(options),
+        to=Path(options.to),
+        window=options.window,
+        environ=os.environ,
+    )
+
+
+def _data_key(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.data import key_command
+
+    flags = given_flags(options)
+    return key_command(options.config, flags, window=options.window, environ=os.environ)
+
+
+def _data_check(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.data import check_command
+
+    return check_command(options.dataset)
+
+
+def _data_stats(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.data import stats_command
+
+    return stats_command(options.dataset)
 
 
 def _demo(options: argparse.Namespace) -> int:

@@ -38,11 +38,8 @@ METAVARS = {
 
 def add_config_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, in groups, and the one setting that is no key: the API key."""
-    defaults = {f.name: f.default for f in msgspec.structs.fields(RunConfig)}
-    for title, keys in GROUPS.items():
-        group = parser.add_argument_group(title)
-        for key in keys.split():
-            _add(group, key, defaults[key])
+    for title in GROUPS:
+        add_group(parser, title)
     parser.add_argument(
         "--api-key",
         metavar="KEY",
@@ -54,9 +51,17 @@ def add_config_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_group(parser: argparse.ArgumentParser, title: str) -> None:
+    """Add the flags of one of `GROUPS`."""
+    defaults = {f.name: f.default for f in msgspec.structs.fields(RunConfig)}
+    group = parser.add_argument_group(title)
+    for key in GROUPS[title].split():
+        _add(group, key, defaults[key])
+
+
 def given_flags(options: argparse.Namespace) -> dict[str, Any]:
     """The flags that were given, by key."""
-    values = {key: getattr(options, key) for key in TYPES}
+    values = {key: getattr(options, key, None) for key in TYPES}
     return {key: value for key, value in values.items() if value is not None}
 
 

@@ -157,6 +157,23 @@ class Shards:
         """
         self._visit(wanted, missing=lambda entry: entry.prompt_tokens is None, keep=False)
 
+    def read(self, shard: str) -> Iterator[list[tuple[int, Row, Text]]]:
+        """Every row of a shard with its text, counted, some at a time; nothing is kept.
+
+        Raises:
+            DataError: as `keep`.
+        """
+        store = self._store(shard)
+        index = store.index
+        numbers = list(range(len(index.rows)))
+        if self.kind == "bundle":
+            numbers = [number for number in numbers if index.rows[number].offset is not None]
+        for wave in self._waves(shard, store, numbers):
+            facts = self._facts(index, wave)
+            yield [
+                (number, row, text) for (number, row), (_, text) in zip(facts, wave, strict=True)
+            ]
+
     def _visit(
         self,
         wanted: Mapping[str, Collection[int]],

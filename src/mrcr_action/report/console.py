@@ -46,13 +46,17 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
 
 
 def print_plan(plan: Plan, stream: IO[str] | None = None) -> None:
-    """Print the cells of a plan, for protocols that sample by cell."""
+    """Print the cells of a plan."""
     say = _Printer(stream or sys.stdout)
-    if plan.cells:
-        cells = coverage_of(plan, ())
-        say.table(plan_table(plan, cells))
-        if rest := beyond(cells):
-            say(rest)
+    cells = coverage_of(plan, ())
+    say.table(plan_table(plan, cells))
+    if rest := beyond(cells):
+        say(rest)
+
+
+def print_table(rows: Sequence[Sequence[str]], stream: IO[str] | None = None) -> None:
+    """Print a header and rows; every cell is made here, none is foreign."""
+    _Printer(stream or sys.stdout).table(rows)
 
 
 class _Printer:

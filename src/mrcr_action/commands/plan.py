@@ -1,0 +1,95 @@
+"""``mrcr plan``: what a run would ask, without asking it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action.choice import Choice, tokens_in, window_of
+from mrcr_action.client import ApiError, Client
+from mrcr_action.config.listing import expand
+from mrcr_action.config.resolve import resolve
+from mrcr_action.errors import ExitCode, ServerError, UsageError
+from mrcr_action.pipeline import find_model, prompt_limit
+from mrcr_action.publish import without_password
+from mrcr_action.report.console import print_plan
+from mrcr_action.report.progress import plan_line
+from mrcr_action.report.text import one_line
+from mrcr_action.result import encode_document
+from mrcr_action.server.route import address_of, route_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from mrcr_action.config.resolve import Resolved
+    from mrcr_action.plan import Plan
+
+
+def plan_command(
+    configs: Sequence[str],
+    flags: Mapping[str, Any],
+    *,
+    window: str | None,
+    as_json: bool,
+    api_key: str | None,
+    environ: Mapping[str, str],
+) -> int:
+    """Print the plan of every configuration; nothing is started, and no sample is asked."""
+    tokens = None if window is None else tokens_in(window)
+    if window is not None and not tokens:
+        raise UsageError(f"--window {window}: expected a number of tokens such as 131072 or 128K")
+    paths: list[Path | None] = [*expand(configs)] if configs else [None]
+    for resolved in [resolve(path, environ, flags) for path in paths]:
+        plan = asyncio.run(_plan(resolved, tokens, api_key))
+        if as_json:
+            sys.stdout.buffer.write(encode_document(plan))
+        else:
+            _print(resolved, plan)
+    return ExitCode.PASS
+
+
+async def _plan(resolved: Resolved, window: int | None, api_key: str | None) -> Plan:
+    config = resolved.config
+
+    def report(line: str) -> None:
+        print(one_line(line), file=sys.stderr, flush=True)
+
+    choice = Choice(config, report=report)
+    choice.check()
+    attached = config.base_url is not None or config.server == "external"
+    if attached and route_of(config, has_file=resolved.path is not None) == "external":
+        address = address_of(config)
+        async with Client(address, api_key=api_key) as client:
+            model = await find_model(client, config.model_name, ours=False)
+            longest = prompt_limit(config, model)
+            try:
+                return await choice.choose(limit=longest, client=client, model=model)
+            except ApiError as error:
+                raise ServerError(f"{without_password(address)}: {error}") from error
+    limit = config.prompt_limit(window or window_of(config))
+    if limit is None:
+        raise UsageError(
+            "nothing says how long the server's window is",
+            hint="Pass --window 128K, or --max-prompt-tokens; or name a running server with"
+            " --base-url.",
+        )
+    return await choice.choose(limit=limit)
+
+
+def _print(resolved: Resolved, plan: Plan) -> None:
+    config = resolved.config
+    revision = f" at {config.revision[:12]}" if Choice(config).shards.kind == "hub" else ""
+    print(
+        one_line(
+            f"{resolved.name}: protocol {config.protocol}, seed {config.seed}, samples from"
+            f" {config.dataset}{revision}, up to {plan.max_prompt_tokens:,} prompt tokens"
+        )
+    )
+    print_plan(plan)
+    print(plan_line(plan))
+    if plan.counted_by == "o200k":
+        print("Counted in o200k tokens; a server's own count decides in a run.")
+    for note in plan.notes:
+        print(one_line(f"note: {note}", 1_000))
