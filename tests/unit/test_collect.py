@@ -9,7 +9,7 @@ import pytest
 from mrcr_action import collect
 from mrcr_action.client import ApiError, Broken, Completion, Denied, Rejected, TimedOut, Unavailable
 from mrcr_action.client.retry import ATTEMPTS
-from mrcr_action.collect import Collector, request_body
+from mrcr_action.collect import Collector
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
@@ -433,31 +433,6 @@ def test_a_cancelled_run_keeps_what_is_done(journal: Journal) -> None:
         return collector.done
 
     assert sorted(asyncio.run(body())) == [0, 1]
-
-
-def test_a_request_sends_neutral_sampling_and_lets_extra_body_override_all_but_the_seed() -> None:
-    config = RunConfig(
-        seed=3,
-        max_tokens=9,
-        extra_body={"temperature": 0.7, "top_k": None, "seed": 8, "stop": ["x"]},
-    )
-
-    assert request_body(config, "m", sample(1)) == {
-        "model": "m",
-        "messages": [{"role": "user", "content": "1"}],
-        "max_tokens": 9,
-        "temperature": 0.7,
-        "top_p": 1.0,
-        "min_p": 0.0,
-        "presence_penalty": 0.0,
-        "frequency_penalty": 0.0,
-        "repetition_penalty": 1.0,
-        "stop": ["x"],
-        "seed": 3,
-    }
-    plain = request_body(RunConfig(), "m", sample(1))
-    assert plain["chat_template_kwargs"] == {"enable_thinking": False}
-    assert (plain["temperature"], plain["top_k"]) == (0.0, -1)
 
 
 def test_a_server_that_answers_nothing_is_given_up_on(journal: Journal) -> None:

@@ -80,6 +80,10 @@ def test_every_example_is_accepted_by_the_schema_and_the_reader(path: Path) -> N
         {"extra_body": {"a": [None, True, {"b": 1}]}},
         {"base_url": "http://127.0.0.1:8000", "server": "external"},
         {"trust_remote_code": True, "protocol": "openai"},
+        {"num_samples": None, "samples_per_cell": None, "bins": None, "exclude": []},
+        {"protocol": "openai", "samples_per_cell": 3, "bins": ["4K-8K"], "exclude": ["n8/4K-8K"]},
+        {"dataset": "rows", "needles": [1, 16], "match_ratio_threshold": {"16": 0.5}},
+        {"allow_unverified": True, "merge_leading_user_turns": True},
     ],
 )
 def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -> None:
@@ -96,7 +100,8 @@ def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -
         {"model": "m"},
         {"model_name": 5},
         {"model_name": True},
-        {"needles": [3]},
+        {"needles": [0]},
+        {"needles": [17]},
         {"needles": [2, 2]},
         {"needles": []},
         {"needles": 2},
@@ -105,14 +110,13 @@ def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -
         {"match_ratio_threshold": 1.5},
         {"match_ratio_threshold": -0.5},
         {"match_ratio_threshold": {}},
-        {"match_ratio_threshold": {"3": 0.5}},
+        {"match_ratio_threshold": {"17": 0.5}},
         {"match_ratio_threshold": {"02": 0.5}},
         {"match_ratio_threshold": {"2": True}},
         {"match_ratio_threshold": {"2": None}},
         {"match_ratio_threshold": "0.5"},
         {"num_samples": -1},
         {"num_samples": 0},
-        {"num_samples": None},
         {"num_samples": "40"},
         {"num_samples": True},
         {"num_samples": 1.5},
@@ -128,6 +132,11 @@ def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -
         {"protocol": "both"},
         {"output_dir": ""},
         {"extra_body": []},
+        {"samples_per_cell": 0},
+        {"bins": []},
+        {"bins": "4K-8K"},
+        {"exclude": None},
+        {"merge_leading_user_turns": "yes"},
     ],
 )
 def test_both_refuse_a_bad_document(document: Any, tmp_path: Path) -> None:
@@ -143,6 +152,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "needles": [2],
         "match_ratio_threshold": {"8": 0.5},
     },
+    "the reader alone knows the bins": {"protocol": "openai", "bins": ["4K-9K"]},
+    "only openai samples by cell": {"samples_per_cell": 3},
+    "the dataset has no row of 3 needles": {"needles": [3]},
     "the reader alone counts the samples": {
         "num_samples": 1,
         "match_ratio_threshold": {"8": 0.5},
@@ -177,7 +189,7 @@ ANYTHING = st.recursive(
 
 
 @given(
-    key=st.sampled_from(sorted(set(TYPES) - {"base_url"})),
+    key=st.sampled_from(sorted(set(TYPES) - {"base_url", "bins", "exclude"})),
     value=ANYTHING | st.lists(st.sampled_from([2, 4, 8]), max_size=3),
 )
 @settings(
@@ -185,7 +197,7 @@ ANYTHING = st.recursive(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_both_agree_on_any_value_of_any_key(key: str, value: Any, tmp_path: Path) -> None:
-    document = {key: value}
+    document = {"protocol": "openai", "dataset": "rows", key: value}
     assert schema_accepts(document) == reader_accepts(document, tmp_path), document
 
 

@@ -10,7 +10,7 @@ from mrcr_action.config import DEFAULT_EXTRA_BODY, RunConfig
 def test_defaults_are_those_of_vllms_own_script() -> None:
     config = RunConfig()
     assert config.protocol == "vllm"
-    assert config.num_samples == 40
+    assert sum(config.quotas().values()) == 40
     assert config.needles == (2, 4, 8)
     assert config.max_tokens == 2048
     assert config.concurrency == 8
@@ -43,6 +43,15 @@ def test_quotas_add_up_and_differ_by_one_at_most(num_samples: int, needles: list
     quotas = RunConfig(num_samples=num_samples, needles=tuple(needles)).quotas()
     assert sum(quotas.values()) == num_samples
     assert max(quotas.values()) - min(quotas.values()) <= 1
+
+
+def test_the_openai_protocol_counts_by_cell_unless_a_number_in_all_is_given() -> None:
+    assert RunConfig(protocol="openai").per_cell == 10
+    assert RunConfig(protocol="openai", samples_per_cell=3).per_cell == 3
+    assert RunConfig(protocol="openai", num_samples=9).per_cell is None
+    assert RunConfig(protocol="vllm").per_cell is None
+    assert RunConfig(protocol="openai", samples_per_cell=3).quotas() == {2: 3, 4: 3, 8: 3}
+    assert RunConfig(protocol="openai", num_samples=9).quotas() == {2: 3, 4: 3, 8: 3}
 
 
 @pytest.mark.parametrize(

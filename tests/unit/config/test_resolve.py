@@ -8,7 +8,7 @@ from mrcr_action.config import RunConfig
 from mrcr_action.config.faults import server_arguments
 from mrcr_action.config.flags import GROUPS, add_config_flags, given_flags
 from mrcr_action.config.resolve import Resolved, flag_of, resolve
-from mrcr_action.config.values import TYPES
+from mrcr_action.config.values import LISTS, SWITCHES, TYPES
 from mrcr_action.errors import ConfigError
 from mrcr_action.publish import publishable
 
@@ -20,6 +20,9 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "tolerance": ("0.1", "0.2", 0.1, 0.2),
     "protocol": ("openai", "vllm", "openai", "vllm"),
     "num_samples": ("10", "20", 10, 20),
+    "samples_per_cell": ("3", "4", 3, 4),
+    "bins": ("[4K-8K]", "8K-16K,16K-32K", ("4K-8K",), ("8K-16K", "16K-32K")),
+    "exclude": ("[n8/4K-8K]", "512K-1M", ("n8/4K-8K",), ("512K-1M",)),
     "min_samples": ("5", "6", 5, 6),
     "needles": ("[4]", "4", (4,), (4,)),
     "max_prompt_tokens": ("1000", "2000", 1000, 2000),
@@ -30,6 +33,8 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "extra_body": ("{a: 1}", "{b: 2}", {"a": 1}, {"b": 2}),
     "dataset": ("rows", "more", "rows", "more"),
     "revision": ("main", "7", "main", "7"),
+    "allow_unverified": ("false", "true", False, True),
+    "merge_leading_user_turns": ("false", "true", False, True),
     "server": ("process", "external", "process", "external"),
     "base_url": ("http://a", "https://b/v1", "http://a", "https://b/v1"),
     "host": ("h1", "h2", "h1", "h2"),
@@ -45,6 +50,9 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
 }
 
 
+BY_CELL = ("samples_per_cell", "bins", "exclude")
+
+
 def write(folder: Path, text: str, name: str = "model.yaml") -> Path:
     path = folder / name
     path.write_text(text)
@@ -58,9 +66,15 @@ def parse(*arguments: str) -> dict[str, Any]:
 
 
 def flags_for(key: str, text: str) -> dict[str, Any]:
-    if key == "trust_remote_code":
-        return parse("--trust-remote-code" if text == "true" else "--no-trust-remote-code")
+    if key in SWITCHES:
+        flag = flag_of(key)
+        return parse(flag if text == "true" else f"--no-{flag[2:]}")
     return parse(f"{flag_of(key)}={text}")
+
+
+def needed(key: str) -> dict[str, Any]:
+    """Flags without which a key is a contradiction."""
+    return {"protocol": "openai"} if key in BY_CELL else {}
 
 
 def failure(path: Path | None, environ: dict[str, str] | None = None, **flags: Any) -> str:
@@ -83,17 +97,17 @@ def test_without_any_layer_the_defaults_hold() -> None:
 @pytest.mark.parametrize("key", VALUES)
 def test_the_file_sets_every_key(tmp_path: Path, key: str) -> None:
     yaml, _, expected, _ = VALUES[key]
-    read = resolve(write(tmp_path, f"{key}: {yaml}\n"), {}, {})
+    read = resolve(write(tmp_path, f"{key}: {yaml}\n"), {}, needed(key))
     assert getattr(read.config, key) == expected
-    assert read.given == {key}
+    assert read.given == {key, *needed(key)}
 
 
 @pytest.mark.parametrize("key", VALUES)
 def test_the_environment_sets_every_key(key: str) -> None:
     _, text, _, expected = VALUES[key]
-    read = resolve(None, {"MRCR_" + key.upper(): text, key.upper(): "other"}, {})
+    read = resolve(None, {"MRCR_" + key.upper(): text, key.upper(): "other"}, needed(key))
     assert getattr(read.config, key) == expected
-    assert read.given == {key}
+    assert read.given == {key, *needed(key)}
 
 
 @pytest.mark.parametrize("key", VALUES)
@@ -101,14 +115,14 @@ def test_a_flag_sets_every_key(key: str) -> None:
     _, text, _, expected = VALUES[key]
     flags = flags_for(key, text)
     assert set(flags) == {key}
-    assert getattr(resolve(None, {}, flags).config, key) == expected
+    assert getattr(resolve(None, {}, flags | needed(key)).config, key) == expected
 
 
 @pytest.mark.parametrize("key", VALUES)
 def test_the_environment_wins_over_the_file(tmp_path: Path, key: str) -> None:
     yaml, text, _, expected = VALUES[key]
     path = write(tmp_path, f"{key}: {yaml}\n")
-    read = resolve(path, {"MRCR_" + key.upper(): text}, {})
+    read = resolve(path, {"MRCR_" + key.upper(): text}, needed(key))
     assert getattr(read.config, key) == expected
 
 
@@ -117,15 +131,16 @@ def test_a_flag_wins_over_the_file_and_the_environment(tmp_path: Path, key: str)
     yaml, text, _, expected = VALUES[key]
     path = write(tmp_path, f"{key}: {yaml}\n")
     # What the environment says is read even so, and must be readable.
-    other = "false" if key == "trust_remote_code" else {"needles": "2"}.get(key, yaml)
-    read = resolve(path, {"MRCR_" + key.upper(): other}, flags_for(key, text))
+    other = yaml.strip("[]") if key in LISTS else yaml
+    flags = flags_for(key, text) | needed(key)
+    read = resolve(path, {"MRCR_" + key.upper(): other}, flags)
     assert getattr(read.config, key) == expected
 
 
 @pytest.mark.parametrize("key", VALUES)
 def test_an_empty_variable_does_not_count(tmp_path: Path, key: str) -> None:
     yaml, _, expected, _ = VALUES[key]
-    read = resolve(write(tmp_path, f"{key}: {yaml}\n"), {"MRCR_" + key.upper(): ""}, {})
+    read = resolve(write(tmp_path, f"{key}: {yaml}\n"), {"MRCR_" + key.upper(): ""}, needed(key))
     assert getattr(read.config, key) == expected
 
 
@@ -194,7 +209,8 @@ def test_help_describes_every_flag_with_its_default() -> None:
     text = " ".join(parser.format_help().split())
     for key in TYPES:
         assert flag_of(key) in text
-    assert "Default: 40." in text
+    assert "Default under the vllm protocol: 40;" in text
+    assert "Default: 10." in text
     assert "Default: 2 4 8." in text
 
 
@@ -348,12 +364,12 @@ def test_a_file_of_vllms_own_test_is_run_the_vllm_way(tmp_path: Path) -> None:
         needles=(2, 4, 8),
         match_ratio_threshold={2: 0.99, 4: 0.84, 8: 0.76},
         server_args="--max-model-len 128K --reasoning-parser qwen3",
-        num_samples=40,
         max_tokens=2048,
         concurrency=8,
         tolerance=0.05,
         startup_max_wait_seconds=600.0,
     )
+    assert read.config.quotas() == {2: 14, 4: 13, 8: 13}
     assert server_arguments(read.config) == [
         *("--max-model-len", "128K", "--reasoning-parser", "qwen3")
     ]
@@ -370,6 +386,34 @@ def test_a_scalar_threshold_of_vllms_own_format_is_read(tmp_path: Path) -> None:
         (
             {"min_samples": "9", "num_samples": "8", "match_ratio_threshold": "0.5"},
             "--min-samples: 9: a bucket is asked for 8 only",
+        ),
+        (
+            {"protocol": "openai", "num_samples": "9", "samples_per_cell": "3"},
+            "--samples-per-cell: num_samples is set too; set one of them",
+        ),
+        (
+            {"samples_per_cell": "3"},
+            "--samples-per-cell: only the openai protocol samples by cell; set protocol: openai",
+        ),
+        ({"bins": "4K-8K"}, "--bins: only the openai protocol samples by cell"),
+        ({"exclude": "4K-8K"}, "--exclude: only the openai protocol samples by cell"),
+        (
+            {"protocol": "openai", "bins": ["4K-8K", "8K-16K", "4K-8K"]},
+            "--bins: 4K-8K: is listed twice",
+        ),
+        ({"protocol": "openai", "bins": "4K-9K"}, "--bins: '4K-9K' is none of the bins 0-512, "),
+        ({"protocol": "openai", "bins": "short"}, "--bins: 'short' is not a range of tokens"),
+        (
+            {"protocol": "openai", "exclude": "n8/4K-9K"},
+            "--exclude: '4K-9K' is none of the bins",
+        ),
+        (
+            {"protocol": "openai", "exclude": "n8"},
+            "--exclude: 'n8' is not a range of tokens such as 4K-8K, nor a cell such as",
+        ),
+        (
+            {"needles": ["3"]},
+            "--needles: 3: needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)",
         ),
         ({"host": "user:hunter2@h"}, "--host: expected a name or an address, such as 127.0.0.1"),
         ({"host": "a b"}, "--host: expected a name or an address"),
@@ -391,6 +435,21 @@ def test_a_blank_variable_is_no_threshold_and_no_way_around_one(blank: str) -> N
         resolve(None, environ, {})
     given = resolve(None, environ, {"match_ratio_threshold": "0.5"})
     assert given.config.match_ratio_threshold == 0.5
+
+
+def test_synthetic_samples_may_have_other_needle_counts() -> None:
+    flags = {"dataset": "rows", "needles": ["1", "3", "16"], "match_ratio_threshold": "{16: 0.5}"}
+    assert resolve(None, {}, flags).config.needles == (1, 3, 16)
+
+
+def test_cells_may_be_excluded_by_needle_count_or_for_all() -> None:
+    flags = {"protocol": "openai", "exclude": ["n8/64K-128K", "512K-1M"]}
+    assert resolve(None, {}, flags).config.exclude == ("n8/64K-128K", "512K-1M")
+
+
+def test_how_many_samples_there_are_by_cell_is_not_guessed_for_min_samples() -> None:
+    flags = {"protocol": "openai", "min_samples": "99", "match_ratio_threshold": "0.5"}
+    assert resolve(None, {}, flags).config.min_samples == 99
 
 
 def test_two_variables_for_one_setting_are_an_error() -> None:

@@ -3,11 +3,12 @@ from typing import Any
 
 import pytest
 
-from mrcr_action.config.values import TYPES, convert, describe, read_text
+from mrcr_action.config.values import SWITCHES, TYPES, convert, describe, read_text
 from mrcr_action.errors import ConfigError
 
 INF = float("inf")
 NAN = float("nan")
+NEEDLES = "needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)"
 
 
 def reason(key: str, value: Any) -> str:
@@ -31,12 +32,13 @@ def test_every_key_says_what_it_means(key: str) -> None:
         ("match_ratio_threshold", INF, "inf: expected a number <= 1.0"),
         ("match_ratio_threshold", {4: 1.5}, "{4: 1.5}: expected a number <= 1.0"),
         ("match_ratio_threshold", {4: NAN}, "{4: nan}: expected a number >= 0.0"),
-        ("match_ratio_threshold", {3: 0.5}, "{3: 0.5}: needle counts are 2, 4 and 8"),
+        ("match_ratio_threshold", {0: 0.5}, f"{{0: 0.5}}: {NEEDLES}"),
+        ("match_ratio_threshold", {17: 0.5}, f"{{17: 0.5}}: {NEEDLES}"),
         ("match_ratio_threshold", {2: True}, "{2: True}: expected a number, got true or false"),
         ("tolerance", -0.05, "-0.05: expected a number >= 0.0"),
         ("tolerance", 5, "5: expected a number <= 1.0"),
-        ("needles", [3], "[3]: needle counts are 2, 4 and 8"),
-        ("needles", [2, 16], "[2, 16]: needle counts are 2, 4 and 8"),
+        ("needles", [0], f"[0]: {NEEDLES}"),
+        ("needles", [2, 17], f"[2, 17]: {NEEDLES}"),
         ("needles", [], "[]: expected a list of length >= 1"),
         ("needles", 2, "2: expected a list, got a whole number"),
         ("needles", ["2"], "['2']: expected a whole number, got text"),
@@ -45,7 +47,11 @@ def test_every_key_says_what_it_means(key: str) -> None:
         ("num_samples", 0, "0: expected a whole number >= 1"),
         ("num_samples", 1.5, "1.5: expected a whole number, got a number"),
         ("num_samples", "many", "'many': expected a whole number, got text"),
-        ("num_samples", None, "None: expected a whole number, got nothing"),
+        ("max_tokens", None, "None: expected a whole number, got nothing"),
+        ("samples_per_cell", 0, "0: expected a whole number >= 1"),
+        ("bins", [], "[]: expected a list of length >= 1"),
+        ("bins", "4K-8K", "'4K-8K': expected a list, got text"),
+        ("exclude", [8], "[8]: expected text, got a whole number"),
         ("num_samples", [1], "[1]: expected a whole number, got a list"),
         ("num_samples", {}, "{}: expected a whole number, got keys with values"),
         ("seed", -1, "-1: expected a whole number >= 0"),
@@ -68,7 +74,7 @@ def test_a_bad_value_is_shown_with_what_was_expected(key: str, value: Any, expec
     assert reason(key, value) == expected
 
 
-@pytest.mark.parametrize("key", [key for key in TYPES if key != "trust_remote_code"])
+@pytest.mark.parametrize("key", [key for key in TYPES if key not in SWITCHES])
 @pytest.mark.parametrize("value", [True, False])
 def test_true_and_false_mean_nothing_where_no_switch_is(key: str, value: bool) -> None:  # noqa: FBT001
     assert reason(key, value) == f"{str(value).lower()}: true and false have no meaning here"
@@ -162,6 +168,10 @@ def test_other_spellings_of_a_needle_count_are_refused(key: Any) -> None:
         ("needles", "[2, 8]", [2, 8]),
         ("needles", ["2", "8"], [2, 8]),
         ("needles", "2 x", [2, "x"]),
+        ("bins", "4K-8K, 8K-16K", ["4K-8K", "8K-16K"]),
+        ("bins", ["4K-8K", "8K-16K"], ["4K-8K", "8K-16K"]),
+        ("exclude", "[n8/4K-8K]", ["n8/4K-8K"]),
+        ("exclude", "", []),
     ],
 )
 def test_text_stands_for_the_value_that_its_key_demands(key: str, text: Any, expected: Any) -> None:
