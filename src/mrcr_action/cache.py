@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
 CACHE_VARIABLE = "MRCR_CACHE"
 """Names another folder than ``mrcr-action`` in the user's own cache folder."""
+
+KEPT_DAYS = 30
+"""How long an entry that no run uses is kept."""
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -26,17 +31,34 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return home / "mrcr-action"
 
 
-def usable(folder: Path) -> Path:
-    """A folder of the cache, made if need be; one that ends with the process if it cannot be."""
+def entry(kind: str, key: str) -> Path:
+    """A folder for one thing, made if need be; entries of its kind that nobody uses are removed.
+
+    Args:
+        kind: what is kept, such as ``rows``.
+        key: what it depends on.
+
+    Returns:
+        The folder in the cache; one that ends with the process where the cache cannot be written.
+    """
+    siblings = cache_folder() / kind
+    folder = siblings / key
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
         with tempfile.TemporaryFile(dir=folder):
-            return folder
+            pass
     except OSError:
         # Removed when the interpreter exits, which keeps a reference to it until then.
         temporary = tempfile.TemporaryDirectory(prefix="mrcr-")
         _TEMPORARY.append(temporary)
         return Path(temporary.name)
+    oldest = time.time() - KEPT_DAYS * 24 * 60 * 60
+    for other in siblings.iterdir():
+        with contextlib.suppress(OSError):
+            if other.stat().st_mtime < oldest:
+                shutil.rmtree(other)
+    return folder
 
 
 _TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []

@@ -11,9 +11,11 @@ from mrcr_action.choice.cells import CellChoice
 from mrcr_action.choice.fit import Fit
 from mrcr_action.choice.quotas import QuotaChoice
 from mrcr_action.config.faults import server_arguments
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.data.lengths import Lengths
 from mrcr_action.data.order import candidates_in_order, parts_of
-from mrcr_action.data.shards import Shards, shards_of
+from mrcr_action.data.paths import shards_of
+from mrcr_action.data.shards import Shards
 from mrcr_action.errors import NothingFits
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ class Choice:
             ApiError: the server is in trouble.
         """
         fit = Fit(self.config, self.shards, limit=limit, client=client, model=model, seen=seen)
-        chooser = await asyncio.to_thread(self._open)
+        chooser = await in_daemon_thread(self._open)
         return await chooser.choose(fit, progress)
 
     def _open(self) -> CellChoice | QuotaChoice:

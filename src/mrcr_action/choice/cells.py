@@ -6,15 +6,16 @@ fit are taken. So a larger sample contains a smaller one, and a longer window a 
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mrcr_action.bins import ALL_BINS, Bin, known_bin
 from mrcr_action.choice.fit import MARGIN, by_shard
 from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import NothingFits
 from mrcr_action.plan import Ask, Cell, Dropped, Plan
 
@@ -70,7 +71,7 @@ class CellChoice:
         await fit.begin()
         while True:
             # Whatever is found out may change the choice, which is then made again from the start.
-            if await asyncio.to_thread(self._lengths.settle, self._matters(fit)):
+            if await in_daemon_thread(partial(self._lengths.settle, self._matters(fit))):
                 continue
             if await self._compare(fit):
                 continue
@@ -83,7 +84,7 @@ class CellChoice:
             unread = [x.candidate for rows in taken for x in rows if not self._is_kept(x)]
             if not unread:
                 break
-            await asyncio.to_thread(self._shards.keep, by_shard(unread))
+            await in_daemon_thread(partial(self._shards.keep, by_shard(unread)))
         fit.save()
         return self._plan(cells, taken, fit)
 
@@ -112,7 +113,7 @@ class CellChoice:
 
     async def _count(self, rows: Sequence[Length], fit: Fit) -> None:
         """Have rows counted exactly, apart from those that turn out to be faulty."""
-        await asyncio.to_thread(self._shards.keep, by_shard(x.candidate for x in rows))
+        await in_daemon_thread(partial(self._shards.keep, by_shard(x.candidate for x in rows)))
         await fit.count(
             x.candidate
             for x in rows

@@ -12,12 +12,14 @@ import asyncio
 import contextlib
 import hashlib
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from mrcr_action.cache import cache_folder, locked, replace, usable
+from mrcr_action.cache import entry, locked, replace
 from mrcr_action.client import Denied
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.request import template_kwargs
 from mrcr_action.sample import Message
 from mrcr_action.template import merge_leading_user_turns
@@ -120,7 +122,7 @@ class Fit:
             DataError: a row cannot be read.
         """
         if self.unit != "server":
-            await asyncio.to_thread(self._shards.count, by_shard(candidates))
+            await in_daemon_thread(partial(self._shards.count, by_shard(candidates)))
             return
         free = asyncio.Semaphore(COUNTING_AHEAD)
         try:
@@ -132,7 +134,9 @@ class Fit:
 
     async def _count(self, candidate: Candidate, free: asyncio.Semaphore) -> None:
         async with free:
-            sample = await asyncio.to_thread(self._shards.load, candidate.shard, candidate.row)
+            sample = await in_daemon_thread(
+                partial(self._shards.load, candidate.shard, candidate.row)
+            )
             await self.exact(sample)
 
     async def exact(self, sample: Sample) -> int:
@@ -223,7 +227,7 @@ class Fit:
             seen.fingerprint,
         ]
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-        return usable(cache_folder() / "tokenize") / f"{key[:32]}.json"
+        return entry("tokenize", key[:32]) / "counts.json"
 
     def _read_cache(self) -> dict[str, int]:
         if self._file is None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mrcr_action.choice.fit import COUNTING_AHEAD, by_shard
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import NothingFits
 from mrcr_action.plan import Ask, Candidate, Passed, Plan
 
@@ -108,7 +110,7 @@ class QuotaChoice:
             for at, row in enumerate(rows):
                 if at % step == 0:
                     some = by_shard(rows[at : at + step])
-                    await asyncio.to_thread(self._shards.keep, some)
+                    await in_daemon_thread(partial(self._shards.keep, some))
                 waiting.append((row, asyncio.create_task(self._count(row, fit))))
                 if len(waiting) >= COUNTING_AHEAD:
                     candidate, task = waiting.popleft()
@@ -122,7 +124,7 @@ class QuotaChoice:
             await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
 
     async def _count(self, candidate: Candidate, fit: Fit) -> int:
-        sample = await asyncio.to_thread(self._shards.load, candidate.shard, candidate.row)
+        sample = await in_daemon_thread(partial(self._shards.load, candidate.shard, candidate.row))
         if fit.unit == "server":
             return await fit.exact(sample)
         row = self._shards.index(candidate.shard).rows[candidate.row]

@@ -16,7 +16,7 @@ import msgspec
 from mrcr_action import __version__
 from mrcr_action.bins import bin_of, known_bin
 from mrcr_action.config.keys import DATASET
-from mrcr_action.data.layout import PARTS, shard_path
+from mrcr_action.data.paths import PARTS, shard_path
 from mrcr_action.data.shards import BUNDLE_FILE, Shards
 from mrcr_action.data.store import STORE_FORMAT, Row, ShardIndex, ShardStore
 from mrcr_action.errors import DataError, OutputError

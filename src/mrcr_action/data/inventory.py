@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mrcr_action.bins import ALL_BINS, Bin, bin_of
-from mrcr_action.data.layout import PARTS, needles_of, shard_path
+from mrcr_action.data.paths import PARTS, needles_of, shard_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

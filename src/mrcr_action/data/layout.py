@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mrcr_action.data.paths import PARTS, shard_path
 from mrcr_action.data.synthetic import synthetic_rows
 from mrcr_action.errors import OutputError
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mrcr_action.bins import Bin
+
+__all__ = ["PARTS", "SCHEMA", "shard_path", "write_parquet", "write_synthetic"]
 
 SCHEMA = pa.schema(
     [
@@ -32,21 +35,8 @@ SCHEMA = pa.schema(
 )
 """Columns and types of every shard, in order."""
 
-PARTS = 2
-"""Shards for each needle count."""
-
 # Characters of the prompts gathered for one row group: all that is held of a shard at a time.
 _GROUP_CHARS = 32 * 1024 * 1024
-
-
-def shard_path(n_needles: int, part: int) -> str:
-    """Path of a shard within the dataset, such as ``2needle/2needle_0.parquet``."""
-    return f"{n_needles}needle/{n_needles}needle_{part}.parquet"
-
-
-def needles_of(shard: str) -> int:
-    """The needle count that a shard's path names."""
-    return int(shard.partition("needle")[0])
 
 
 def write_parquet(rows: Iterable[dict[str, Any]], directory: Path) -> list[Path]:

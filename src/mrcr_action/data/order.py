@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+from importlib import metadata
 from typing import TYPE_CHECKING
 
-from mrcr_action.data.layout import PARTS
-from mrcr_action.data.shards import shards_of
+from mrcr_action.cache import entry, replace
+from mrcr_action.data.paths import PARTS, shards_of
 
 if TYPE_CHECKING:
     from mrcr_action.data.shards import Shards
@@ -49,14 +52,29 @@ def _streamed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
     library's shuffle looks at positions alone, so shuffling the row numbers gives the very same
     order without streaming the text (a test compares the two).
     """
-    import datasets
-
     (shard,) = shards_of(n_needles, parts_of("vllm"))
     rows = shards.candidates(shard)
-    if not rows:
-        return []
+    return [rows[number] for number in _shuffled(len(rows), seed + n_needles)]
 
-    numbers = datasets.Dataset.from_dict({"index": list(range(len(rows)))})
-    stream = numbers.to_iterable_dataset()
-    shuffled = stream.shuffle(seed=seed + n_needles, buffer_size=SHUFFLE_BUFFER)
-    return [rows[entry["index"]] for entry in shuffled]
+
+def _shuffled(size: int, seed: int) -> list[int]:
+    """The row numbers in the library's order, remembered, since importing it takes a second."""
+    path = entry("order", f"datasets-{metadata.version('datasets')}") / f"{size}-{seed}.json"
+    with contextlib.suppress(OSError, ValueError):
+        known = json.loads(path.read_bytes())
+        if sorted(known) == list(range(size)):
+            return list(known)
+    order = _shuffle(size, seed)
+    with contextlib.suppress(OSError):
+        replace(path, json.dumps(order).encode())
+    return order
+
+
+def _shuffle(size: int, seed: int) -> list[int]:
+    import datasets
+
+    if not size:
+        return []
+    numbers = datasets.Dataset.from_dict({"index": list(range(size))})
+    shuffled = numbers.to_iterable_dataset().shuffle(seed=seed, buffer_size=SHUFFLE_BUFFER)
+    return [row["index"] for row in shuffled]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from mrcr_action import tokens
-from mrcr_action.cache import cache_folder, usable
-from mrcr_action.data.layout import needles_of, shard_path
+from mrcr_action.cache import entry
+from mrcr_action.data.paths import needles_of
 from mrcr_action.data.store import Row, ShardIndex, ShardStore, Text, sample_of
 from mrcr_action.errors import DataError
 from mrcr_action.plan import Candidate
@@ -271,7 +271,7 @@ class Shards:
                 )
             return store
         name = shard.rpartition("/")[2].removesuffix(".parquet")
-        store = ShardStore(self._own or usable(cache_folder() / "rows" / self._key(shard)), name)
+        store = ShardStore(self._own or entry("rows", self._key(shard)), name)
         if not store.exists or not self._trusted(store.index):
             store.begin(self._begin(shard))
         return store
@@ -353,11 +353,6 @@ def kind_of(dataset: str) -> tuple[Kind, Path | None]:
     if path.exists() or _looks_local(dataset):
         return "folder", path
     return "hub", None
-
-
-def shards_of(n_needles: int, parts: Iterable[int]) -> list[str]:
-    """Paths of the shards of a needle count, within the dataset."""
-    return [shard_path(n_needles, part) for part in parts]
 
 
 def _looks_local(dataset: str) -> bool:
