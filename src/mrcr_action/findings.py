@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from mrcr_action import __version__
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from mrcr_action.client import ModelEntry
     from mrcr_action.config.resolve import Resolved
-    from mrcr_action.data.shards import Kind
     from mrcr_action.plan import Plan
     from mrcr_action.server import Server
     from mrcr_action.template import Preflight
@@ -33,8 +31,7 @@ class Findings:
 
     model: ModelEntry | None = None
     version: str | None = None
-    data_kind: Kind = "hub"
-    verified: bool | None = None
+    data: DataInfo | None = None
     preflight: Preflight | None = None
     plan: Plan | None = None
     problem: Problem | None = None
@@ -105,13 +102,7 @@ def result_of(
             version=found.version,
             command=tuple(mask_arguments(server.command)),
         ),
-        data=DataInfo(
-            dataset=config.dataset,
-            revision=config.revision if found.data_kind == "hub" else None,
-            library=metadata.version("datasets"),
-            kind=found.data_kind,
-            verified=found.verified,
-        ),
+        data=found.data or DataInfo(dataset=config.dataset),
         plan=found.plan,
         preflight=found.preflight,
         coverage=coverage,

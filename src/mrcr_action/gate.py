@@ -112,13 +112,14 @@ def _check(bucket: Bucket, config: RunConfig) -> Check:
 
 
 def _missing(cell: Coverage) -> Check:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in cell.dropped.items())
+    reasons = ", ".join(
+        f"{count} of {cell.rows} {reason}" for reason, count in cell.dropped.items()
+    )
     return Check(
         bucket=cell.name,
         state="inconclusive",
-        message=f"{cell.name}: no row fits"
-        + (f" (of {cell.rows}: {reasons})" if reasons else " (the dataset has none)")
-        + "; leave it out with exclude",
+        message=f"{cell.name}: no row to ask: {reasons or 'the dataset has none'} (exclude leaves"
+        " the cell out)",
     )
 
 

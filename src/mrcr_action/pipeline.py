@@ -113,8 +113,8 @@ async def _find(
 ) -> None:
     config = resolved.config
     choice = Choice(config, report=progress.fetching)
-    found.data_kind = choice.shards.kind
     choice.check()
+    found.data = choice.shards.info()
     begin = time.perf_counter()
     async with server:
         address = without_password(server.base_url)
@@ -141,7 +141,7 @@ async def _find(
                 raise ServerError(f"{without_password(client.base_url)}: {error}") from error
             finally:
                 found.planning = time.perf_counter() - begin
-                found.verified = choice.shards.verified
+                found.data = choice.shards.info()
             assert found.plan is not None
             assert found.model is not None
             begin = time.perf_counter()

@@ -134,8 +134,11 @@ class DataInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where the samples came from."""
 
     dataset: str
+    """As the configuration names it."""
+    origin: str | None = None
+    """What a bundle was taken from; None for everything else."""
     revision: str | None = None
-    """None for local files."""
+    """Of the dataset, also within a bundle; None for local files."""
     library: str = ""
     """Version of the ``datasets`` library; the vllm protocol's choice depends on it."""
     kind: Literal["hub", "folder", "bundle"] = "hub"

@@ -10,6 +10,7 @@ import hashlib
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,7 @@ from mrcr_action.data.paths import needles_of
 from mrcr_action.data.store import Row, ShardIndex, ShardStore, Text, sample_of
 from mrcr_action.errors import DataError
 from mrcr_action.plan import Candidate
+from mrcr_action.result import DataInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -108,6 +110,24 @@ class Shards:
         """Whether the hash of every file opened is the known one; None for files of one's own."""
         known = [store.index.verified for store in self._stores.values()]
         return None if not known or None in known else all(known)
+
+    def info(self) -> DataInfo:
+        """What the result says of the dataset, as far as it was opened."""
+        origin, revision = None, self.revision
+        if self.kind == "bundle":
+            from mrcr_action.data.bundle import read_bundle
+
+            assert self.folder is not None
+            bundle = read_bundle(self.folder)
+            origin, revision = bundle.dataset, bundle.revision
+        return DataInfo(
+            dataset=self.dataset,
+            origin=origin,
+            revision=revision,
+            library=metadata.version("datasets"),
+            kind=self.kind,
+            verified=self.verified,
+        )
 
     def candidates(self, shard: str) -> list[Candidate]:
         """Every row of a shard in the shard's order, without its text.

@@ -90,11 +90,13 @@ def _coverage(result: Result) -> str:
 
 def _facts(result: Result) -> str:
     server, data, time = result.server, result.data, result.timeline
+    origin = f", a bundle of {code(data.origin)}" if data.origin else ""
     revision = f" at {code(data.revision[:12])}" if data.revision else ""
+    unverified = ", **not verified**" if data.verified is False else ""
     version = f", version {markdown(server.version)}" if server.version else ""
     facts = [
         f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}",
-        f"- Samples from {code(data.dataset)}{revision}; {tested(result)}",
+        f"- Samples from {code(data.dataset)}{origin}{revision}{unverified}; {tested(result)}",
         (
             f"- {time.total:.1f} s in all: start-up {time.start_up:.1f}, choosing {time.plan:.1f},"
             f" asking {time.ask:.1f}; {result.total_output_tokens:,} tokens answered,"
