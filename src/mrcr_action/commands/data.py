@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from mrcr_action.choice import tokens_in, window_of
 from mrcr_action.config.resolve import resolve
-from mrcr_action.data.bundle import (
-    bundle_key,
-    check_bundle,
-    read_bundle,
-    selection_of,
-    write_bundle,
-)
+from mrcr_action.data.bundle import check_bundle, read_bundle, write_bundle
 from mrcr_action.data.inventory import inventory_of, inventory_table, shards_in
-from mrcr_action.data.shards import Shards, kind_of
+from mrcr_action.data.selection import bundle_key, selection_of
+from mrcr_action.data.shards import Shards
+from mrcr_action.data.source import kind_of
 from mrcr_action.errors import ConfigError, DataError, ExitCode, UsageError
 from mrcr_action.report.console import print_table
 from mrcr_action.report.text import one_line
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mrcr_action.config.resolve import Resolved
-    from mrcr_action.data.bundle import Selection
+    from mrcr_action.data.selection import Selection
 
 FAULTS_SHOWN = 20
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mrcr_action import __version__
-from mrcr_action.bins import bin_of, known_bin
 from mrcr_action.config.keys import DATASET
-from mrcr_action.data.paths import PARTS, shard_path
-from mrcr_action.data.shards import BUNDLE_FILE, Shards
+from mrcr_action.data.selection import Selection, bundle_key
+from mrcr_action.data.source import BUNDLE_FILE
 from mrcr_action.data.store import STORE_FORMAT, Row, ShardIndex, ShardStore
 from mrcr_action.errors import DataError, OutputError
 
@@ -25,13 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from mrcr_action.config import RunConfig
-
-MOST_TOKENS_PER_O200K = 0.75
-"""Fewest tokens of a server for one of o200k: a row longer than the limit by more is left out."""
-
-CHARS_PER_TOKEN = 4
-"""The vllm protocol's rough filter."""
+    from mrcr_action.data.shards import Shards
 
 NOTE_FILE = "README.md"
 
@@ -45,34 +38,6 @@ Samples of {dataset}{revision}, put together by mrcr-action {version} for readin
 The dataset openai/mrcr is published by OpenAI under the MIT licence, which this copy is under too.
 `{bundle}` says which rows it holds, and the SHA-256 of every file.
 """
-
-
-class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows a bundle holds with their texts."""
-
-    protocol: Literal["vllm", "openai"]
-    needles: tuple[int, ...]
-    bins: tuple[str, ...] | None = None
-    """None for all."""
-    max_prompt_tokens: int | None = None
-    """Longest prompt that is of use, in a server's tokens; None where that is not known."""
-
-    def __contains__(self, row: Row) -> bool:
-        """Whether a counted row is of use."""
-        if row.fault or row.tokens is None or row.prompt_tokens is None:
-            return False
-        limit = self.max_prompt_tokens
-        if self.protocol == "vllm":
-            return limit is None or row.n_chars <= CHARS_PER_TOKEN * limit
-        if limit is not None and row.prompt_tokens * MOST_TOKENS_PER_O200K > limit:
-            return False
-        bin_ = bin_of(row.tokens)
-        return bin_ is not None and (self.bins is None or bin_ in map(known_bin, self.bins))
-
-    def shards(self) -> list[str]:
-        """The shards that the selected rows lie in."""
-        parts = range(PARTS if self.protocol == "openai" else 1)
-        return [shard_path(n, part) for n in self.needles for part in parts]
 
 
 class BundledShard(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,32 +71,6 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
     licence: str
     selection: Selection
     shards: tuple[BundledShard, ...]
-
-
-def selection_of(config: RunConfig, window: int | None) -> Selection:
-    """What a configuration can use.
-
-    Args:
-        config: the configuration.
-        window: the server's, in tokens, where it is known.
-    """
-    limit = config.prompt_limit(window)
-    excluded = {text for text in config.exclude if not text.startswith("n")}
-    bins = config.bins
-    if bins is not None:
-        bins = tuple(str(known_bin(text)) for text in bins if text not in excluded)
-    return Selection(
-        protocol=config.protocol,
-        needles=tuple(sorted(config.needles)),
-        bins=bins,
-        max_prompt_tokens=limit,
-    )
-
-
-def bundle_key(dataset: str, revision: str | None, selection: Selection) -> str:
-    """A name for a bundle in a cache: equal for equal contents, apart from local files' own."""
-    parts = msgspec.json.encode([STORE_FORMAT, dataset, revision, selection])
-    return f"mrcr-data-{STORE_FORMAT}-{hashlib.sha256(parts).hexdigest()[:16]}"
 
 
 def write_bundle(

@@ -6,19 +6,15 @@ What is read of a parquet file is kept in the cache in the form of a bundle
 
 from __future__ import annotations
 
-import hashlib
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mrcr_action import tokens
-from mrcr_action.cache import entry
-from mrcr_action.data.paths import needles_of
+from mrcr_action.data.source import Source
 from mrcr_action.data.store import Row, ShardIndex, ShardStore, Text, sample_of
 from mrcr_action.errors import DataError
 from mrcr_action.plan import Candidate
@@ -28,11 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from mrcr_action.sample import Sample
-
-Kind = Literal["hub", "folder", "bundle"]
-
-BUNDLE_FILE = "bundle.json"
-"""What makes a folder a bundle."""
 
 _COUNTERS = 4
 """Rows counted at a time."""
@@ -51,7 +42,6 @@ class Shards:
         *,
         allow_unverified: bool = False,
         report: Callable[[str], None] | None = None,
-        folder: Path | None = None,
     ) -> None:
         """Point at a dataset.
 
@@ -60,17 +50,12 @@ class Shards:
             revision: commit, tag or branch on the hub; unused for a folder.
             allow_unverified: take files of the hub whose hash is not known.
             report: told of a fetch's progress, a line each.
-            folder: where to keep what is read of parquet files, instead of in the cache.
         """
+        self._source = Source(dataset, revision, allow_unverified=allow_unverified, report=report)
         self.dataset = dataset
-        self.kind, self.folder = kind_of(dataset)
-        self.revision = revision if self.kind == "hub" else None
-        self._allow_unverified = allow_unverified
-        self._report = report
-        self._own = folder
+        self.kind, self.folder = self._source.kind, self._source.folder
+        self.revision = self._source.revision
         self._stores: dict[str, ShardStore] = {}
-        self._files: dict[str, Path] = {}
-        self._hashes: dict[str, tuple[str, bool]] = {}
         self._lock = threading.RLock()
 
     def check(self, shards: Iterable[str]) -> None:
@@ -242,7 +227,7 @@ class Shards:
         for row in kept:
             yield row, store.read(row)
         if others:
-            path = self._file(shard)
+            path = self._source.file(shard)
             answers = read_short(path)["answer"]
             for row, prompt in read_prompts(path, others):
                 yield row, Text(prompt, answers[row].encode())
@@ -277,103 +262,5 @@ class Shards:
     def _store(self, shard: str) -> ShardStore:
         with self._lock:
             if shard not in self._stores:
-                self._stores[shard] = self._open(shard)
+                self._stores[shard] = self._source.open(shard)
             return self._stores[shard]
-
-    def _open(self, shard: str) -> ShardStore:
-        if self.kind == "bundle":
-            assert self.folder is not None
-            store = ShardStore(self.folder, shard.removesuffix(".parquet"))
-            if not store.exists:
-                raise DataError(
-                    f"{self.dataset}: {shard} is not in this bundle",
-                    hint="Fetch a bundle for this configuration: mrcr data fetch CONFIG --to DIR.",
-                )
-            return store
-        name = shard.rpartition("/")[2].removesuffix(".parquet")
-        store = ShardStore(self._own or entry("rows", self._key(shard)), name)
-        if not store.exists or not self._trusted(store.index):
-            store.begin(self._begin(shard))
-        return store
-
-    def _trusted(self, index: ShardIndex) -> bool:
-        """Whether what an earlier run took from the hub is good enough for this one."""
-        return self.kind != "hub" or self._allow_unverified or index.verified is True
-
-    def _key(self, shard: str) -> str:
-        """What the cached rows of a shard stand for; another file has another key."""
-        if self.folder is not None:
-            path = (self.folder / shard).resolve()
-            stat = path.stat()
-            identity = f"{path}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ino}"
-        elif re.fullmatch("[0-9a-f]{40}", str(self.revision)):
-            identity = f"{self.dataset}@{self.revision}:{shard}"
-        else:
-            # A branch moves on, so that only the file itself tells what it holds.
-            identity = str(self._file(shard))
-        return hashlib.sha256(identity.encode()).hexdigest()[:32]
-
-    def _begin(self, shard: str) -> ShardIndex:
-        """An index without texts, from the short columns of the parquet file."""
-        from mrcr_action.data.parquet import read_short
-
-        path = self._file(shard)
-        columns = read_short(path)
-        expected = needles_of(shard)
-        rows = [
-            Row(
-                n_needles=n_needles,
-                n_chars=n_chars,
-                total_messages=total,
-                desired_msg_index=desired,
-                nonce=nonce,
-                answer_chars=len(answer),
-                fault=""
-                if n_needles == expected
-                else f"n_needles is {n_needles} in the file of {expected} needles",
-            )
-            for n_needles, n_chars, total, desired, nonce, answer in zip(
-                columns["n_needles"],
-                columns["n_chars"],
-                columns["total_messages"],
-                columns["desired_msg_index"],
-                columns["random_string_to_prepend"],
-                columns["answer"],
-                strict=True,
-            )
-        ]
-        sha256, verified = self._hashes.get(shard, (None, None))
-        return ShardIndex(shard=shard, rows=rows, source_sha256=sha256, verified=verified)
-
-    def _file(self, shard: str) -> Path:
-        """The shard's parquet file on this machine."""
-        if self.folder is not None:
-            return self.folder / shard
-        from mrcr_action.data.hub import fetch_shard
-
-        if shard not in self._files:
-            assert self.revision is not None
-            found = fetch_shard(
-                self.dataset,
-                self.revision,
-                shard,
-                allow_unverified=self._allow_unverified,
-                report=self._report,
-            )
-            self._files[shard] = found.path
-            self._hashes[shard] = (found.sha256, found.verified)
-        return self._files[shard]
-
-
-def kind_of(dataset: str) -> tuple[Kind, Path | None]:
-    """What a dataset is, and its folder if it is local."""
-    path = Path(dataset)
-    if (path / BUNDLE_FILE).is_file():
-        return "bundle", path
-    if path.exists() or _looks_local(dataset):
-        return "folder", path
-    return "hub", None
-
-
-def _looks_local(dataset: str) -> bool:
-    return dataset.startswith(("/", "./", "../", "~")) or dataset.count("/") != 1
