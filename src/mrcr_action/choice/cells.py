@@ -1,7 +1,8 @@
 """The openai protocol's choice: so many rows of every cell (needle count x bin) that fits.
 
-Within a cell, rows stand in the order of a hash of the seed and the row, and the first ones that
-fit are taken. So a larger sample contains a smaller one, and a longer window a shorter one.
+Within a cell, rows stand in the order of a hash of the seed and the row. The first so many are
+chosen, and those of them that fit are asked: a row that is too long is not replaced by another, so
+that a larger sample contains every smaller one, and a longer window every shorter one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import NothingFits
-from mrcr_action.plan import Ask, Cell, Dropped, Plan
+from mrcr_action.plan import Ask, Candidate, Cell, Dropped, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ class _Cell:
     bin: Bin
     allowed: bool
     lengths: list[Length] = field(default_factory=list)
-    """Those that may be asked at all."""
+    """Those without a known fault, in order of choice."""
     dropped: Counter[Dropped] = field(default_factory=Counter)
     rows: int = 0
     by_length: int = 0
@@ -76,6 +77,10 @@ class CellChoice:
             if await self._compare(fit):
                 continue
             cells = self._cells()
+            if uncounted := self._uncounted(cells, fit):
+                # A row that breaks an invariant has no place in the order, whether it fits or not.
+                await in_daemon_thread(partial(self._shards.count, by_shard(uncounted)))
+                continue
             taken, unsure = self._take(cells, fit)
             progress(sum(map(len, taken)) - len(unsure), sum(map(len, taken)))
             if unsure:
@@ -134,8 +139,6 @@ class CellChoice:
                 cell.by_length += not length.exact
                 if length.row.fault:
                     cell.dropped["invalid"] += 1
-                elif not self._shards.has_text(length.candidate):
-                    cell.dropped["not in the bundle"] += 1
                 elif not cell.allowed:
                     cell.dropped["excluded"] += 1
                 else:
@@ -143,26 +146,35 @@ class CellChoice:
             cells += [c for c in by_bin.values() if c.rows or self._is_requested(c)]
         return cells
 
-    def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
-        """The first rows of each cell that fit or may fit, and those of them that only may."""
-        verdicts = [[(x, fit.fits(x)) for x in cell.lengths] for cell in cells]
-        possible = [[(x, fits) for x, fits in rows if fits is not False] for rows in verdicts]
-        wanted = self._wanted(cells, [len(rows) for rows in possible])
-        first = [rows[:count] for rows, count in zip(possible, wanted, strict=True)]
-        unsure = [x for rows in first for x, fits in rows if fits is None]
-        return [[x for x, _ in rows] for rows in first], unsure
-
-    def _wanted(self, cells: Sequence[_Cell], possible: Sequence[int]) -> list[int]:
-        """How many rows of each cell to take."""
+    def _uncounted(self, cells: Sequence[_Cell], fit: Fit) -> list[Candidate]:
+        """The first rows of each cell that matters, as far as they were not read yet."""
         per_cell = self._config.per_cell
-        if per_cell is not None:
-            return [min(per_cell, count) for count in possible]
+        matters = self._matters(fit)
+        first = [x for cell in cells if matters(cell.bin) for x in cell.lengths[:per_cell]]
+        return [] if per_cell is None else [x.candidate for x in first if not x.exact]
+
+    def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
+        """The rows of each cell that are chosen and fit or may fit; those of them that only may."""
+        per_cell = self._config.per_cell
+        verdicts = [
+            [(x, fit.fits(x)) for x in cell.lengths[:per_cell] if self._has_text(x)]
+            for cell in cells
+        ]
+        possible = [[(x, fits) for x, fits in rows if fits is not False] for rows in verdicts]
+        if per_cell is None:
+            wanted = self._shared_out(cells, [len(rows) for rows in possible])
+            possible = [rows[:count] for rows, count in zip(possible, wanted, strict=True)]
+        unsure = [x for rows in possible for x, fits in rows if fits is None]
+        return [[x for x, _ in rows] for rows in possible], unsure
+
+    def _shared_out(self, cells: Sequence[_Cell], possible: Sequence[int]) -> list[int]:
+        """How many rows of each cell to take where there is a number of samples in all."""
         wanted: list[int] = []
         for n_needles, quota in self._config.quotas().items():
-            wanted += level(
-                quota,
-                [n for n, cell in zip(possible, cells, strict=True) if cell.n_needles == n_needles],
-            )
+            own = [
+                n for n, cell in zip(possible, cells, strict=True) if cell.n_needles == n_needles
+            ]
+            wanted += level(quota, own)
         return wanted
 
     def _plan(self, cells: Sequence[_Cell], taken: Sequence[list[Length]], fit: Fit) -> Plan:
@@ -171,8 +183,8 @@ class CellChoice:
         notes = [*fit.notes, *self._faults(cells)]
         for cell, rows in zip(cells, taken, strict=True):
             fitting = [x for x in cell.lengths if fit.fits(x) or fit.estimate(x) <= fit.limit]
-            too_long = len(cell.lengths) - len(fitting)
-            dropped = dict(cell.dropped) | ({"too long": too_long} if too_long else {})
+            cell.dropped["too long"] += len(cell.lengths) - len(fitting)
+            cell.dropped["not in the bundle"] += sum(not self._has_text(x) for x in fitting)
             found.append(
                 Cell(
                     n_needles=cell.n_needles,
@@ -182,7 +194,7 @@ class CellChoice:
                     fitting=len(fitting),
                     planned=len(rows),
                     requested=self._is_requested(cell),
-                    dropped=dropped,
+                    dropped={reason: n for reason, n in cell.dropped.items() if n},
                     by_length=cell.by_length,
                 )
             )
@@ -228,9 +240,13 @@ class CellChoice:
     def _shortages(self, cells: Sequence[Cell], limit: int) -> list[str]:
         per_cell = self._config.per_cell
         if per_cell is not None:
-            short = [c for c in cells if 0 < c.planned < per_cell]
+            short = [c for c in cells if c.planned < per_cell and (c.planned or c.fitting)]
             names = ", ".join(f"{c.name} ({c.planned})" for c in short)
-            return [f"Fewer than {per_cell} rows fit in {names}."] if short else []
+            sentence = (
+                f"Fewer than {per_cell} samples in {names}: the others of the first {per_cell} are"
+                " too long for the window, or there are no more."
+            )
+            return [sentence] if short else []
         notes = []
         for n_needles, quota in self._config.quotas().items():
             own = [c for c in cells if c.n_needles == n_needles]
@@ -274,8 +290,11 @@ class CellChoice:
     def _is_kept(self, length: Length) -> bool:
         return length.row.offset is not None
 
+    def _has_text(self, length: Length) -> bool:
+        return self._shards.has_text(length.candidate)
+
     def _usable(self, length: Length) -> bool:
-        return not length.row.fault and self._shards.has_text(length.candidate)
+        return not length.row.fault and self._has_text(length)
 
 
 def _untested(cells: Sequence[Cell], longest: int | None) -> list[str]:

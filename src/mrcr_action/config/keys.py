@@ -75,8 +75,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Count | None,
         Meta(
             description="Samples of each cell, which is a needle count and a length bin; openai"
-            " protocol only, instead of num_samples. A larger number, and a longer window, keep"
-            " every sample of a smaller one. Default: 10."
+            " protocol only, instead of num_samples. Of a cell in which the window ends, those that"
+            " fit are asked. A larger number, and a longer window, keep every sample of a smaller"
+            " one. Default: 10."
         ),
     ] = None
     needles: Annotated[

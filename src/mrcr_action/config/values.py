@@ -97,7 +97,7 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         ConfigError: it is of another kind, or outside the limits; names origin and value.
     """
     if key == "match_ratio_threshold" and isinstance(value, dict):
-        counts = {k: int(k) if str(k).isascii() and str(k).isdigit() else k for k in value}
+        counts = {k: {str(n): n for n in range(1, 17)}.get(k, k) for k in value}
         if len(set(counts.values())) < len(counts):
             raise ConfigError(f"{origin}: {_show(key, value)}a needle count occurs twice")
         value = {counts[k]: v for k, v in value.items()}
@@ -147,8 +147,8 @@ def _no_json(value: Any) -> str:
 
 def _reason(key: str, message: str) -> str:
     """msgspec's complaint in the words of a configuration."""
-    of_needles = key == "needles" or (key == "match_ratio_threshold" and "key" in message)
-    if of_needles and "`int`" in message:
+    out_of_range = key == "needles" and re.match(r"Expected `int` [<>]=", message)
+    if out_of_range or (key == "match_ratio_threshold" and re.search("`int`.*`key`", message)):
         return "needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)"
     if match := re.match(r"Invalid enum value '(.*)'", message):
         allowed = [str(choice) for choice in get_args(get_args(TYPES[key])[0])]
