@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.bins import ALL_BINS, Bin, known_bin
 from mrcr_action.choice.fit import MARGIN, by_shard
+from mrcr_action.choice.notes import faults, shortages, untested
 from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 COMPARED = 3
 """Rows of a needle count, the shortest, that the server counts to learn how its tokens compare."""
 
-FAULTS_SHOWN = 5
-
 
 @dataclass(slots=True)
 class _Cell:
@@ -43,6 +42,7 @@ class _Cell:
     allowed: bool
     lengths: list[Length] = field(default_factory=list)
     """Those without a known fault, in order of choice."""
+    faulty: list[Length] = field(default_factory=list)
     dropped: Counter[Dropped] = field(default_factory=Counter)
     rows: int = 0
     by_length: int = 0
@@ -139,6 +139,7 @@ class CellChoice:
                 cell.by_length += not length.exact
                 if length.row.fault:
                     cell.dropped["invalid"] += 1
+                    cell.faulty.append(length)
                 elif not cell.allowed:
                     cell.dropped["excluded"] += 1
                 else:
@@ -180,7 +181,6 @@ class CellChoice:
     def _plan(self, cells: Sequence[_Cell], taken: Sequence[list[Length]], fit: Fit) -> Plan:
         asks: list[Ask] = []
         found: list[Cell] = []
-        notes = [*fit.notes, *self._faults(cells)]
         for cell, rows in zip(cells, taken, strict=True):
             fitting = [x for x in cell.lengths if fit.fits(x) or fit.estimate(x) <= fit.limit]
             cell.dropped["too long"] += len(cell.lengths) - len(fitting)
@@ -214,8 +214,6 @@ class CellChoice:
                 )
         every = [x for cell in cells for x in cell.lengths]
         longest = fit.longest_o200k(every)
-        notes += self._shortages(found, fit.limit)
-        notes += _untested(found, longest)
         if not asks:
             raise NothingFits(fit.limit)
         return Plan(
@@ -226,7 +224,12 @@ class CellChoice:
             counted_by=fit.unit,
             tokenized=fit.tokenized,
             longest_o200k=longest,
-            notes=tuple(notes),
+            notes=(
+                *fit.notes,
+                *faults(x for cell in cells for x in cell.faulty),
+                *shortages(self._config, found, fit.limit),
+                *untested(found, longest),
+            ),
         )
 
     def _quotas(self, cells: Sequence[Cell]) -> dict[int, int]:
@@ -236,47 +239,6 @@ class CellChoice:
             n: sum(cell.planned for cell in cells if cell.n_needles == n)
             for n in self._config.needles
         }
-
-    def _shortages(self, cells: Sequence[Cell], limit: int) -> list[str]:
-        per_cell = self._config.per_cell
-        if per_cell is not None:
-            short = [c for c in cells if c.planned < per_cell and (c.planned or c.fitting)]
-            names = ", ".join(f"{c.name} ({c.planned})" for c in short)
-            sentence = (
-                f"Fewer than {per_cell} samples in {names}: the others of the first {per_cell} are"
-                " too long for the window, or there are no more."
-            )
-            return [sentence] if short else []
-        notes = []
-        for n_needles, quota in self._config.quotas().items():
-            own = [c for c in cells if c.n_needles == n_needles]
-            planned = sum(c.planned for c in own)
-            if planned < quota:
-                rows = sum(c.rows for c in own)
-                long = sum(c.dropped.get("too long", 0) for c in own)
-                notes.append(
-                    f"Only {planned} of {quota} samples with {n_needles} needles were found: of"
-                    f" {rows} rows, {long} do not fit into {limit:,} prompt tokens."
-                )
-        return notes
-
-    def _faults(self, cells: Sequence[_Cell]) -> list[str]:
-        """A sentence for each row that breaks an invariant, as far as rows were read."""
-        tested = {(c.n_needles, c.bin) for c in cells if c.allowed}
-        faulty = [
-            x
-            for n in self._lengths.by_needles
-            for x in self._lengths.of(n)
-            if x.row.fault and (x.bin is None or (n, x.bin) in tested)
-        ]
-        notes = [
-            f"{x.candidate.shard}#{x.candidate.row} was left out: {x.row.fault}."
-            for x in faulty[:FAULTS_SHOWN]
-        ]
-        if len(faulty) > FAULTS_SHOWN:
-            more = len(faulty) - FAULTS_SHOWN
-            notes.append(f"{more} more rows were left out: they break the dataset's invariants.")
-        return notes
 
     def _allows(self, n_needles: int, bin_: Bin) -> bool:
         named = self._bins is None or bin_ in self._bins
@@ -295,19 +257,3 @@ class CellChoice:
 
     def _usable(self, length: Length) -> bool:
         return not length.row.fault and self._has_text(length)
-
-
-def _untested(cells: Sequence[Cell], longest: int | None) -> list[str]:
-    """A sentence when the window ends within a bin that is tested."""
-    tested = [cell.bin for cell in cells if cell.planned]
-    if longest is None or not tested:
-        return []
-    last = max(tested)
-    dropped = sum(c.dropped.get("too long", 0) for c in cells if c.bin == last)
-    if longest >= last.high or not dropped:
-        return []
-    sentence = (
-        f"The top of the last bin, {last}, is untested: the limit is about {longest:,} of its"
-        f" {last.high:,} o200k tokens, and {dropped} of its rows are longer."
-    )
-    return [sentence]

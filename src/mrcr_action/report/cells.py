@@ -81,13 +81,14 @@ def coverage_table(cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
 
 
 def shown(cells: Sequence[Coverage]) -> list[Coverage]:
-    """The cells worth a line: those planned or named."""
-    return [cell for cell in cells if cell.planned or cell.requested]
+    """The cells worth a line: those that are planned, named, or could have been planned."""
+    return [cell for cell in cells if cell.planned or cell.requested or cell.fitting]
 
 
 def beyond(cells: Sequence[Coverage]) -> str:
     """A sentence about the cells without a line; empty if there are none."""
-    rest = [cell for cell in cells if cell.rows and not cell.planned and not cell.requested]
+    lines = shown(cells)
+    rest = [cell for cell in cells if cell.rows and cell not in lines]
     if not rest:
         return ""
     rows = sum(cell.rows or 0 for cell in rest)

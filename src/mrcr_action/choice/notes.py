@@ -1,0 +1,72 @@
+"""What a person must know about a choice of samples by cell, each in a sentence. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mrcr_action.config import RunConfig
+    from mrcr_action.data.lengths import Length
+    from mrcr_action.plan import Cell
+
+FAULTS_SHOWN = 5
+
+
+def faults(rows: Iterable[Length]) -> list[str]:
+    """Rows that break an invariant of the dataset, as far as rows were read."""
+    found = [f"{x.candidate.shard}#{x.candidate.row} was left out: {x.row.fault}." for x in rows]
+    more = len(found) - FAULTS_SHOWN
+    if more > 0:
+        return [
+            *found[:FAULTS_SHOWN],
+            f"{more} more rows were left out: they break the dataset's invariants.",
+        ]
+    return found
+
+
+def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]:
+    """Where there are fewer samples than were wanted."""
+    per_cell = config.per_cell
+    if per_cell is not None:
+        short = [c for c in cells if c.planned < per_cell and (c.planned or c.fitting)]
+        names = ", ".join(f"{c.name} ({c.planned})" for c in short)
+        sentence = (
+            f"Fewer than {per_cell} samples in {names}: the others of the first {per_cell} are"
+            " too long for the window, or there are no more."
+        )
+        return [sentence] if short else []
+    found = []
+    for n_needles, quota in config.quotas().items():
+        own = [c for c in cells if c.n_needles == n_needles]
+        planned = sum(c.planned for c in own)
+        if planned < quota:
+            rows = sum(c.rows for c in own)
+            long = sum(c.dropped.get("too long", 0) for c in own)
+            found.append(
+                f"Only {planned} of {quota} samples with {n_needles} needles were found: of"
+                f" {rows} rows, {long} do not fit into {limit:,} prompt tokens."
+            )
+    return found
+
+
+def untested(cells: Sequence[Cell], longest: int | None) -> list[str]:
+    """That the window ends within a bin that is tested, if it does.
+
+    Args:
+        cells: the cells of a plan.
+        longest: about how many o200k tokens of prompt the limit is.
+    """
+    tested = [cell.bin for cell in cells if cell.planned]
+    if longest is None or not tested:
+        return []
+    last = max(tested)
+    dropped = sum(c.dropped.get("too long", 0) for c in cells if c.bin == last)
+    if longest >= last.high or not dropped:
+        return []
+    sentence = (
+        f"The top of the last bin, {last}, is untested: the limit is about {longest:,} of its"
+        f" {last.high:,} o200k tokens, and {dropped} of its rows are longer."
+    )
+    return [sentence]
