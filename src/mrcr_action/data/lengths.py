@@ -82,7 +82,8 @@ class Lengths:
     def _length(self, candidate: Candidate, ratio: float) -> Length:
         row = self._row(candidate)
         tokens, prompt = row.tokens, row.prompt_tokens
-        if tokens is None or prompt is None:
+        if not tokens or not prompt:
+            # Not counted, or of no text that could be: its characters tell where it belongs.
             tokens, prompt = round(row.chars / ratio), round(row.n_chars / ratio)
             return Length(candidate, row, bin_of(tokens), tokens, prompt, exact=False)
         return Length(candidate, row, bin_of(tokens), tokens, prompt, exact=True)
