@@ -19,7 +19,7 @@ from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import NothingFits
-from mrcr_action.plan import Ask, Candidate, Cell, Dropped, Plan
+from mrcr_action.plan import Ask, Cell, Dropped, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,7 +79,10 @@ class CellChoice:
             cells = self._cells()
             if uncounted := self._uncounted(cells, fit):
                 # A row that breaks an invariant has no place in the order, whether it fits or not.
-                await in_daemon_thread(partial(self._shards.count, by_shard(uncounted)))
+                likely = [x.candidate for x in uncounted if fit.fits(x) is not False]
+                others = [x.candidate for x in uncounted if fit.fits(x) is False]
+                await in_daemon_thread(partial(self._shards.keep, by_shard(likely)))
+                await in_daemon_thread(partial(self._shards.count, by_shard(others)))
                 continue
             taken, unsure = self._take(cells, fit)
             progress(sum(map(len, taken)) - len(unsure), sum(map(len, taken)))
@@ -147,12 +150,12 @@ class CellChoice:
             cells += [c for c in by_bin.values() if c.rows or self._is_requested(c)]
         return cells
 
-    def _uncounted(self, cells: Sequence[_Cell], fit: Fit) -> list[Candidate]:
+    def _uncounted(self, cells: Sequence[_Cell], fit: Fit) -> list[Length]:
         """The first rows of each cell that matters, as far as they were not read yet."""
         per_cell = self._config.per_cell
         matters = self._matters(fit)
         first = [x for cell in cells if matters(cell.bin) for x in cell.lengths[:per_cell]]
-        return [] if per_cell is None else [x.candidate for x in first if not x.exact]
+        return [] if per_cell is None else [x for x in first if not x.exact]
 
     def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
         """The rows of each cell that are chosen and fit or may fit; those of them that only may."""

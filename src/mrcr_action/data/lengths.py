@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 FIRST_COUNTED = 8
 """Rows of a needle count that are counted to learn how many characters a token has."""
 
+USUAL_CHARS_PER_TOKEN = (3.8, 5.6)
+"""Fewest and most characters of an o200k token, as seen in OpenAI's rows."""
+
 MARGIN = 0.05
 """How far beyond the numbers seen those of other rows may lie."""
 
@@ -65,9 +68,12 @@ class Lengths:
         counted = False
         for candidates in self.by_needles.values():
             if candidates and not self._ratios(candidates):
-                self._count(_spread(candidates, self._row))
+                # With those that the usual numbers leave open, since every look at a file costs a
+                # pass over all of it.
+                few = _spread(candidates, self._row)
+                self._count({*few, *self._open(candidates, wanted, USUAL_CHARS_PER_TOKEN)})
                 counted = True
-            while near := self._open(candidates, wanted):
+            while near := self._open(candidates, wanted, self._band(candidates)):
                 self._count(near)
                 counted = True
         return counted
@@ -88,15 +94,19 @@ class Lengths:
             return Length(candidate, row, bin_of(tokens), tokens, prompt, exact=False)
         return Length(candidate, row, bin_of(tokens), tokens, prompt, exact=True)
 
+    def _band(self, candidates: Sequence[Candidate]) -> tuple[float, float]:
+        """Fewest and most characters that a token of these rows may have."""
+        ratios = self._ratios(candidates) or [*USUAL_CHARS_PER_TOKEN]
+        return min(ratios) * (1 - MARGIN), max(ratios) * (1 + MARGIN)
+
     def _open(
-        self, candidates: Sequence[Candidate], wanted: Callable[[Bin], bool]
+        self,
+        candidates: Sequence[Candidate],
+        wanted: Callable[[Bin], bool],
+        band: tuple[float, float],
     ) -> list[Candidate]:
-        """Rows that may or may not lie in a wanted bin."""
-        ratios = self._ratios(candidates)
-        if not ratios:
-            return []
-        # Fewest and most characters that a token of these rows may have.
-        least, most = min(ratios) * (1 - MARGIN), max(ratios) * (1 + MARGIN)
+        """Rows not counted yet that may or may not lie in a wanted bin."""
+        least, most = band
         found = []
         for candidate in candidates:
             row = self._row(candidate)

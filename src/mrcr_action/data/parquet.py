@@ -1,20 +1,23 @@
 """One parquet file of MRCR rows: its columns, its short fields, and the prompts that are wanted.
 
 A prompt has up to 5 MB, a file 400 of them, and the dataset's files hold all in one row group and
-often in a single page, which no reader can enter in the middle. So prompts are read in one pass
-that keeps only those asked for.
+one page, which no reader can enter in the middle. DuckDB unpacks such a page once and copies only
+what is asked for; in pyarrow it costs twice the time and 400 MB more (docs/performance.md).
 """
 
 from __future__ import annotations
 
+import glob
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.data.layout import SCHEMA
 from mrcr_action.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
+
+    import duckdb
 
 SHORT_COLUMNS = (
     "n_needles",
@@ -25,18 +28,88 @@ SHORT_COLUMNS = (
     "answer",
 )
 
-_BATCH_ROWS = 4
-_READ_BYTES = 1 << 20
+COLUMNS = ("prompt", *SHORT_COLUMNS, "date_added")
+"""Those of openai/mrcr; a file may have more."""
+
+_INTEGERS = frozenset(
+    f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")
+) | {"INTEGER", "UINTEGER"}
+_TEXT = frozenset({"VARCHAR"})
+# date_added is not read.
+_TYPES: Mapping[str, frozenset[str]] = {
+    name: _TEXT if name in {"prompt", "random_string_to_prepend", "answer"} else _INTEGERS
+    for name in ("prompt", *SHORT_COLUMNS)
+}
+
+_OPTIONS: Mapping[str, str | bool | int] = {
+    # One file with one row group is no work for two.
+    "threads": 1,
+    # Sizes are rounded up to powers of two before they are compared with the limit, whose usual
+    # value would then refuse a file that fits. Nothing is done here that could use a disk.
+    "memory_limit": "1TB",
+    "temp_directory": "",
+    # Neither the network nor the user's own folder has a part in this.
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
 
 
 def check_parquet(path: Path) -> int:
     """Number of rows of a local file, which is parquet with the dataset's columns.
 
     Raises:
-        DataError: it is missing, not parquet, or lacks columns, which are named.
+        DataError: it is missing, not parquet, or lacks columns, which are named, or one has
+            another type.
     """
-    import pyarrow as pa
-    import pyarrow.parquet
+    with _opened(path) as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM rows").fetchone() or (0,)
+        return int(rows)
+
+
+def read_short(path: Path) -> dict[str, list[Any]]:
+    """Every column that a run needs but the prompts, by name.
+
+    Raises:
+        DataError: as `check_parquet`; or the file is damaged, or a column is empty in some row.
+    """
+    with _opened(path) as connection:
+        found = connection.execute(f"SELECT {', '.join(SHORT_COLUMNS)} FROM rows").fetchall()  # noqa: S608
+    columns = {name: [row[at] for row in found] for at, name in enumerate(SHORT_COLUMNS)}
+    for name, values in columns.items():
+        if None in values:
+            raise DataError(f"{path}: the column {name} is empty in some rows")
+    return columns
+
+
+def read_prompts(path: Path, rows: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    """The prompts of some rows, as JSON in UTF-8, in the order of the file.
+
+    Numbers beyond the file's last row are passed over.
+
+    Raises:
+        DataError: as `check_parquet`; or the file is damaged, or a prompt is missing.
+    """
+    wanted = sorted(set(rows))
+    if not wanted:
+        return
+    with _opened(path) as connection:
+        # The bounds let it pass over row groups.
+        found = connection.execute(
+            "SELECT file_row_number, prompt FROM rows WHERE file_row_number BETWEEN ? AND ?"
+            " AND file_row_number IN (SELECT unnest(?))",
+            [wanted[0], wanted[-1], wanted],
+        )
+        while (row := found.fetchone()) is not None:
+            number, prompt = row
+            if prompt is None:
+                raise DataError(f"{path}: row {number} has no prompt")
+            yield number, prompt.encode()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with the file as the view ``rows``, its columns checked."""
+    import duckdb
 
     if not path.is_file():
         raise DataError(
@@ -44,75 +117,37 @@ def check_parquet(path: Path) -> int:
             hint="A local dataset holds 2needle/2needle_0.parquet and so on, as on the hub;"
             " `mrcr synth` writes one.",
         )
-    try:
-        file = pa.parquet.read_metadata(path)
-        columns = file.schema.to_arrow_schema().names
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a parquet file: {_first_line(error)}") from error
-    _check_columns(str(path), columns)
-    return int(file.num_rows)
+    with duckdb.connect(config=dict(_OPTIONS)) as connection:
+        # Prefetching would hold the compressed page twice.
+        connection.execute("SET disable_parquet_prefetching = true")
+        try:
+            # An absolute path is never taken for a URL, an escaped one never for a pattern.
+            connection.read_parquet(
+                glob.escape(str(path.absolute())), file_row_number=True, hive_partitioning=False
+            ).create_view("rows")
+            described = connection.execute("DESCRIBE rows").fetchall()
+        except duckdb.Error as error:
+            raise DataError(f"{path}: not a parquet file: {_first_line(error)}") from error
+        _check_columns(path, {name: type_ for name, type_, *_ in described})
+        try:
+            yield connection
+        except duckdb.Error as error:
+            raise DataError(f"{path}: cannot be read: {_first_line(error)}") from error
 
 
-def read_short(path: Path) -> dict[str, list[Any]]:
-    """Every column that a run needs but the prompts, by name.
-
-    Raises:
-        DataError: the file cannot be read, or a column is of another type or not filled.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    check_parquet(path)
-    try:
-        table = pa.parquet.read_table(path, columns=list(SHORT_COLUMNS)).cast(
-            pa.schema([SCHEMA.field(name) for name in SHORT_COLUMNS])
-        )
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read: {_first_line(error)}") from error
-    for name in SHORT_COLUMNS:
-        if table[name].null_count:
-            raise DataError(f"{path}: the column {name} is empty in some rows")
-    return {name: table[name].to_pylist() for name in SHORT_COLUMNS}
-
-
-def read_prompts(path: Path, rows: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """The prompts of some rows, as JSON in UTF-8, in the order of the file.
-
-    Raises:
-        DataError: the file cannot be read, or a prompt is missing.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    wanted, at = set(rows), 0
-    if not wanted:
-        return
-    try:
-        with pa.parquet.ParquetFile(path, buffer_size=_READ_BYTES, pre_buffer=False) as file:
-            batches = file.iter_batches(_BATCH_ROWS, columns=["prompt"], use_threads=False)
-            for batch in batches:
-                column = batch.column(0)
-                for place in range(len(column)):
-                    if at + place in wanted:
-                        prompt = column[place]
-                        if not prompt.is_valid:
-                            raise DataError(f"{path}: row {at + place} has no prompt")
-                        yield at + place, prompt.cast(pa.binary()).as_py()
-                        wanted.discard(at + place)
-                at += len(column)
-                if not wanted:
-                    return
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read: {_first_line(error)}") from error
-
-
-def _check_columns(where: str, columns: Iterable[str]) -> None:
-    missing = [name for name in SCHEMA.names if name not in set(columns)]
-    if missing:
+def _check_columns(path: Path, types: Mapping[str, str]) -> None:
+    if missing := [name for name in COLUMNS if name not in types]:
         raise DataError(
-            f"{where}: not MRCR rows: the columns {', '.join(missing)} are missing",
+            f"{path}: not MRCR rows: the columns {', '.join(missing)} are missing",
             hint="Expected the columns of openai/mrcr.",
         )
+    for name, expected in _TYPES.items():
+        if types[name] not in expected:
+            kind = "text" if expected is _TEXT else "whole numbers"
+            raise DataError(
+                f"{path}: not MRCR rows: the column {name} is {types[name]}, not {kind}",
+                hint="Expected the columns of openai/mrcr.",
+            )
 
 
 def _first_line(error: BaseException) -> str:
