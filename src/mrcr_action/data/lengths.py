@@ -67,10 +67,11 @@ class Lengths:
         """
         counted = False
         for candidates in self.by_needles.values():
-            if candidates and not self._ratios(candidates):
+            unknown = [c for c in candidates if self._row(c).tokens is None]
+            if unknown and not self._ratios(candidates):
                 # With those that the usual numbers leave open, since every look at a file costs a
                 # pass over all of it.
-                few = _spread(candidates, self._row)
+                few = _spread(unknown, self._row)
                 self._count({*few, *self._open(candidates, wanted, USUAL_CHARS_PER_TOKEN)})
                 counted = True
             while near := self._open(candidates, wanted, self._band(candidates)):
