@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.data.selection import Selection
+    from mrcr_action.data.source import Kind
 
 FAULTS_SHOWN = 20
 
@@ -58,9 +59,7 @@ def key_command(
 
 def check_command(dataset: str) -> int:
     """Read all of a bundle or of local parquet and say whether it is as it should be."""
-    kind, folder = kind_of(dataset)
-    if folder is None or not folder.exists():
-        raise UsageError(f"{dataset}: no such folder", hint="Name a bundle, or a local dataset.")
+    kind, folder = _local(dataset)
     if kind == "bundle":
         faults, bundle = check_bundle(folder), read_bundle(folder)
         rows = sum(shard.texts for shard in bundle.shards)
@@ -83,9 +82,7 @@ def check_command(dataset: str) -> int:
 
 def stats_command(dataset: str) -> int:
     """Print how many rows of which length there are."""
-    kind, folder = kind_of(dataset)
-    if folder is None or not folder.exists():
-        raise UsageError(f"{dataset}: no such folder", hint="Name a bundle, or a local dataset.")
+    kind, folder = _local(dataset)
     if kind == "bundle":
         names = [shard.path for shard in read_bundle(folder).shards]
     else:
@@ -93,6 +90,14 @@ def stats_command(dataset: str) -> int:
     inventory = inventory_of(Shards(dataset, ""), names, report=_report)
     print_table(inventory_table(inventory))
     return ExitCode.PASS
+
+
+def _local(dataset: str) -> tuple[Kind, Path]:
+    """What a folder of samples is."""
+    kind, folder = kind_of(dataset)
+    if folder is None or not folder.is_dir():
+        raise UsageError(f"{dataset}: no such folder", hint="Name a bundle, or a local dataset.")
+    return kind, folder
 
 
 def _selected(

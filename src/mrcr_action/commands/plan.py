@@ -63,7 +63,7 @@ async def _plan(resolved: Resolved, window: int | None, api_key: str | None) -> 
         address = address_of(config)
         async with Client(address, api_key=api_key) as client:
             model = await find_model(client, config.model_name, ours=False)
-            longest = prompt_limit(config, model)
+            longest = config.prompt_limit(window) or prompt_limit(config, model)
             try:
                 return await choice.choose(limit=longest, client=client, model=model)
             except ApiError as error:

@@ -7,26 +7,31 @@ texts of those that were selected (`mrcr_action.data.store`). A run reads it in 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mrcr_action import __version__
 from mrcr_action.config.keys import DATASET
+from mrcr_action.data.paths import PARTS, shard_path
+from mrcr_action.data.replacement import check_replaceable, partial_folder, swap
 from mrcr_action.data.selection import Selection, bundle_key
 from mrcr_action.data.source import BUNDLE_FILE
 from mrcr_action.data.store import STORE_FORMAT, Row, ShardIndex, ShardStore
 from mrcr_action.errors import DataError, OutputError
+from mrcr_action.report.text import one_line
+from mrcr_action.result import encode_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from mrcr_action.data.shards import Shards
 
 NOTE_FILE = "README.md"
+
+_SHARDS = frozenset(shard_path(n, part) for n in range(1, 17) for part in range(PARTS))
+"""The names that a shard may have."""
 
 _NOTE = """\
 # MRCR samples
@@ -92,46 +97,42 @@ def write_bundle(
         DataError: the dataset cannot be had or read, or no row is selected.
         OutputError: the folder holds something else, or cannot be written.
     """
-    if folder.exists() and not (folder / BUNDLE_FILE).is_file() and any(folder.iterdir()):
-        raise OutputError(
-            f"{folder}: holds other files and no bundle", hint="Name an empty folder with --to."
-        )
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
-        partial.mkdir(parents=True)
-        found = [
-            _write_shard(shards, shard, partial, selection, report) for shard in selection.shards()
-        ]
-        if not sum(shard.texts for shard in found):
-            raise DataError(
-                "no row of the dataset is of use for this configuration",
-                hint="Name other bins or needles, or a longer window.",
+        # A link stays a link: what it leads to is replaced.
+        target = folder.resolve()
+        if target.exists():
+            check_replaceable(folder, is_ours=(target / BUNDLE_FILE).is_file())
+        with partial_folder(target) as partial:
+            found = [
+                _write_shard(shards, shard, partial, selection, report)
+                for shard in selection.shards()
+            ]
+            if not sum(shard.texts for shard in found):
+                raise DataError(
+                    "no row of the dataset is of use for this configuration",
+                    hint="Name other bins or needles, or a longer window.",
+                )
+            bundle = Bundle(
+                dataset=shards.dataset,
+                revision=shards.revision,
+                key=bundle_key(shards.dataset, shards.revision, selection),
+                licence="MIT" if shards.dataset == DATASET else "the dataset's own",
+                selection=selection,
+                shards=tuple(found),
             )
-        bundle = Bundle(
-            dataset=shards.dataset,
-            revision=shards.revision,
-            key=bundle_key(shards.dataset, shards.revision, selection),
-            licence="MIT" if shards.dataset == DATASET else "the dataset's own",
-            selection=selection,
-            shards=tuple(found),
-        )
-        note = _NOTE.format(
-            dataset=bundle.dataset,
-            revision=f" at {bundle.revision}" if bundle.revision else "",
-            version=__version__,
-            bundle=BUNDLE_FILE,
-        )
-        (partial / NOTE_FILE).write_text(note)
-        (partial / BUNDLE_FILE).write_bytes(
-            msgspec.json.format(msgspec.json.encode(bundle), indent=2) + b"\n"
-        )
-        _swap(partial, folder)
+            note = _NOTE.format(
+                dataset=one_line(bundle.dataset),
+                revision=f" at {one_line(bundle.revision)}" if bundle.revision else "",
+                version=__version__,
+                bundle=BUNDLE_FILE,
+            )
+            (partial / NOTE_FILE).write_text(note, encoding="utf-8")
+            (partial / BUNDLE_FILE).write_bytes(encode_document(bundle))
+            swap(partial, target)
     except OSError as error:
         raise OutputError(
             f"{folder}: cannot be written: {error.strerror}", hint="Name another folder with --to."
         ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return bundle
 
 
@@ -156,6 +157,12 @@ def read_bundle(folder: Path) -> Bundle:
             f" {STORE_FORMAT})",
             hint="Fetch it again with this version.",
         )
+    for shard in bundle.shards:
+        if shard.path not in _SHARDS:
+            raise DataError(
+                f"{path}: {shard.path!r} is no shard of MRCR, such as {shard_path(2, 0)}",
+                hint="Fetch it again.",
+            )
     return bundle
 
 
@@ -165,8 +172,9 @@ def check_bundle(folder: Path) -> list[str]:
     Raises:
         DataError: ``bundle.json`` cannot be read.
     """
-    faults: list[str] = []
-    for shard in read_bundle(folder).shards:
+    bundle = read_bundle(folder)
+    faults = [f"{folder / BUNDLE_FILE}: {fault}" for fault in _contradictions(bundle)]
+    for shard in bundle.shards:
         store = ShardStore(folder, shard.path.removesuffix(".parquet"))
         for path, expected in (
             (store.index_path, shard.index_sha256),
@@ -179,6 +187,14 @@ def check_bundle(folder: Path) -> list[str]:
                 continue
             if found != expected:
                 faults.append(f"{path}: expected SHA-256 {expected}, found {found}")
+        try:
+            index = store.index
+        except DataError as error:
+            faults.append(str(error))
+            continue
+        faults += [
+            f"{folder / BUNDLE_FILE}: {shard.path}: {fault}" for fault in _differences(shard, index)
+        ]
         faults += _faulty_rows(store)
     return faults
 
@@ -193,13 +209,35 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _contradictions(bundle: Bundle) -> Iterator[str]:
+    """What ``bundle.json`` says that cannot be, as far as it alone tells."""
+    shards = [shard.path for shard in bundle.shards]
+    if shards != bundle.selection.shards():
+        yield f"expected the shards {', '.join(bundle.selection.shards())}, found" + (
+            f" {', '.join(shards)}" if shards else " none"
+        )
+    key = bundle_key(bundle.dataset, bundle.revision, bundle.selection)
+    if bundle.key != key:
+        yield f"expected the key {key} for this selection, found {bundle.key}"
+
+
+def _differences(shard: BundledShard, index: ShardIndex) -> Iterator[str]:
+    """What ``bundle.json`` says otherwise than the index of a shard."""
+    for name, said, found in (
+        ("path", shard.path, index.shard),
+        ("rows", shard.rows, len(index.rows)),
+        ("texts", shard.texts, sum(row.offset is not None for row in index.rows)),
+        ("rows_bytes", shard.rows_bytes, index.bytes),
+        ("source_sha256", shard.source_sha256, index.source_sha256),
+        ("verified", shard.verified, index.verified),
+    ):
+        if said != found:
+            yield f"{name} is {said}, but {found} in the index"
+
+
 def _faulty_rows(store: ShardStore) -> Iterable[str]:
-    try:
-        rows = store.index.rows
-    except DataError as error:
-        return [str(error)]
     faults: list[str] = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(store.index.rows):
         if row.offset is None:
             continue
         try:
@@ -234,7 +272,7 @@ def _write_shard(
             [(number, _without_text(row)) for number, row, _ in wave],
             [(number, text) for number, row, text in wave if row in selection],
         )
-    store.index_path.with_name(store.index_path.name + ".lock").unlink()
+    store.index_path.with_name(store.index_path.name + ".lock").unlink(missing_ok=True)
     texts = sum(row.offset is not None for row in store.index.rows)
     report(f"{shard}: {texts} of {len(known.rows)} rows, {store.index.bytes / 2**20:.1f} MiB")
     return BundledShard(
@@ -251,12 +289,3 @@ def _write_shard(
 
 def _without_text(row: Row) -> Row:
     return msgspec.structs.replace(row, offset=None, prompt_bytes=0, answer_bytes=0)
-
-
-def _swap(new: Path, folder: Path) -> None:
-    """Put a folder in another's place."""
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    if folder.exists():
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.bins import ALL_BINS, Bin, bin_of
 from mrcr_action.data.paths import PARTS, needles_of, shard_path
+from mrcr_action.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +56,12 @@ def inventory_of(
     Raises:
         DataError: there is no shard, or one cannot be read.
     """
+    if not names:
+        raise DataError(
+            f"{shards.dataset}: holds no shard, such as {shard_path(2, 0)}",
+            hint="Name a bundle of `mrcr data fetch`, or a folder with the dataset's layout;"
+            " `mrcr synth` writes one.",
+        )
     shards.check(names)
     found: list[Entry] = []
     for name in names:

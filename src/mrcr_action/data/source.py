@@ -148,12 +148,19 @@ class Source:
 
 
 def kind_of(dataset: str) -> tuple[Kind, Path | None]:
-    """What a dataset is, and its folder if it is local."""
+    """What a dataset is, and its folder if it is local.
+
+    Raises:
+        DataError: a name that cannot be looked up, such as one that is too long.
+    """
     path = Path(dataset)
-    if (path / BUNDLE_FILE).is_file():
-        return "bundle", path
-    if path.exists() or _looks_local(dataset):
-        return "folder", path
+    try:
+        if (path / BUNDLE_FILE).is_file():
+            return "bundle", path
+        if path.exists() or _looks_local(dataset):
+            return "folder", path
+    except OSError as error:
+        raise DataError(f"{dataset}: cannot be read: {error.strerror}") from error
     return "hub", None
 
 
