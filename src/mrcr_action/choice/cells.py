@@ -202,7 +202,7 @@ class CellChoice:
                 )
             )
             for length in rows:
-                count = fit.known(length)
+                count = fit.relied_on(length)
                 asks.append(
                     Ask(
                         index=len(asks),

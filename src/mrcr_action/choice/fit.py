@@ -88,7 +88,7 @@ class Fit:
 
     @property
     def tokenized(self) -> int:
-        """Rows of this run that the server has counted, be it for an earlier run."""
+        """Rows that the plan depends on and the server has counted, be it for an earlier run."""
         return len(self._used)
 
     async def begin(self) -> None:
@@ -162,7 +162,9 @@ class Fit:
         self._ratios = [
             (count - self._per_message * length.row.total_messages) / length.prompt_tokens
             for length in lengths
-            if length.exact and length.prompt_tokens and (count := self.known(length)) is not None
+            if length.exact
+            and length.prompt_tokens
+            and (count := self.relied_on(length)) is not None
         ]
 
     def known(self, length: Length) -> int | None:
@@ -170,6 +172,13 @@ class Fit:
         if self.unit == "o200k":
             return self.estimate(length) if length.exact else None
         return self._counts.get(length.row.sha256 or "")
+
+    def relied_on(self, length: Length) -> int | None:
+        """`known`, for a row that the plan depends on: one of those that `tokenized` counts."""
+        count = self.known(length)
+        if count is not None and self.unit == "server":
+            self._used.add(str(length.row.sha256))
+        return count
 
     def estimate(self, length: Length) -> int:
         """The server's count of a row, known or not."""
