@@ -117,6 +117,8 @@ def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             hint="A local dataset holds 2needle/2needle_0.parquet and so on, as on the hub;"
             " `mrcr synth` writes one.",
         )
+    # The latter where its message would quote bytes of the file that are no text.
+    faults = (duckdb.Error, RuntimeError)
     with duckdb.connect(config=dict(_OPTIONS)) as connection:
         # Prefetching would hold the compressed page twice.
         connection.execute("SET disable_parquet_prefetching = true")
@@ -126,12 +128,12 @@ def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                 glob.escape(str(path.absolute())), file_row_number=True, hive_partitioning=False
             ).create_view("rows")
             described = connection.execute("DESCRIBE rows").fetchall()
-        except duckdb.Error as error:
+        except faults as error:
             raise DataError(f"{path}: not a parquet file: {_first_line(error)}") from error
         _check_columns(path, {name: type_ for name, type_, *_ in described})
         try:
             yield connection
-        except duckdb.Error as error:
+        except faults as error:
             raise DataError(f"{path}: cannot be read: {_first_line(error)}") from error
 
 
