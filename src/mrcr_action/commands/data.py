@@ -94,6 +94,8 @@ def stats_command(dataset: str) -> int:
 
 def _local(dataset: str) -> tuple[Kind, Path]:
     """What a folder of samples is."""
+    if any("\ud800" <= char <= "\udfff" for char in dataset):
+        raise UsageError(f"{dataset!a}: not text in UTF-8", hint="Rename the folder.")
     kind, folder = kind_of(dataset)
     if folder is None or not folder.is_dir():
         raise UsageError(f"{dataset}: no such folder", hint="Name a bundle, or a local dataset.")

@@ -35,11 +35,14 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def __contains__(self, row: Row) -> bool:
         """Whether a counted row is of use."""
-        if row.fault or row.tokens is None or row.prompt_tokens is None:
-            return False
+        if not row.sha256 or row.tokens is None or row.prompt_tokens is None:
+            return False  # no conversation
         limit = self.max_prompt_tokens
         if self.protocol == "vllm":
+            # Also one that breaks an invariant: like vLLM's script, this protocol looks at none.
             return limit is None or row.n_chars <= CHARS_PER_TOKEN * limit
+        if row.fault:
+            return False
         if limit is not None and row.prompt_tokens * MOST_TOKENS_PER_O200K > limit:
             return False
         bin_ = bin_of(row.tokens)
