@@ -120,6 +120,7 @@ def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     # The latter where its message would quote bytes of the file that are no text.
     faults = (duckdb.Error, RuntimeError)
     with duckdb.connect(config=dict(_OPTIONS)) as connection:
+        connection.execute("SET enable_progress_bar = false")
         # Prefetching would hold the compressed page twice.
         connection.execute("SET disable_parquet_prefetching = true")
         try:
