@@ -259,7 +259,11 @@ def commands(cwd: Path, environment: Mapping[str, str]) -> Iterator[Mrcr]:
 
 @pytest.fixture(scope="session")
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """This process's environment without settings of the program, with caches of its own."""
+    """This process's environment without settings of the program, with caches of its own.
+
+    The program's own cache is one for the whole session, unlike a dataset's files, whose rows are
+    kept under what identifies them; a test of the cache names another folder.
+    """
     cache = tmp_path_factory.mktemp("cache")
     foreign = re.compile(r"(MRCR|VLLM|HF|PYTEST|GITHUB)_|.*_proxy$", re.IGNORECASE)
     kept = {key: value for key, value in os.environ.items() if not foreign.match(key)}
@@ -268,6 +272,7 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
         "HF_HOME": str(cache / "home"),
         "HF_DATASETS_CACHE": str(cache / "datasets"),
         "HF_HUB_OFFLINE": "1",
+        "MRCR_CACHE": str(cache / "mrcr"),
     }
 
 

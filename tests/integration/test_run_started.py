@@ -250,7 +250,7 @@ def test_a_killed_command_leaves_no_server_behind(
 ) -> None:
     spawn = "subprocess.Popen(['setsid', 'sleep', '600'])\n" + BECOME
     running = mrcr.start(
-        *("run", "--model", "m", "--dataset", dataset, "--server-args", "--fault stall=60"),
+        *("run", "--model", "m", "--dataset", dataset, "--server-args", "--fault stall=60@1-"),
         env=fake_vllm(spawn),
     )
     running.wait_for("Asking")

@@ -1,44 +1,67 @@
+"""The vllm protocol's choice, on rows that tell their place and a server that counts by it."""
+
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 
-from mrcr_action.choose import COUNTING_AHEAD, Candidates, choose
-from mrcr_action.client import ApiError, Broken, Denied
+from mrcr_action.choice.fit import COUNTING_AHEAD, Fit
+from mrcr_action.choice.quotas import QuotaChoice
+from mrcr_action.client import ApiError, Broken, Denied, ModelEntry
 from mrcr_action.config import RunConfig
+from mrcr_action.data.store import Row, ShardIndex
 from mrcr_action.errors import DataError
 from mrcr_action.plan import Candidate, Passed, Plan
 from mrcr_action.sample import Message, Sample, SampleId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from mrcr_action.client import Client
+    from mrcr_action.data.shards import Shards
 
 NONCE = "0123456789"
 ASKED = "write a poem"
+O200K = 50
 
 
 class FakeShards:
-    """Rows whose text tells their row; those of a shard named bad break an invariant."""
+    """Rows whose text tells their row, each of 50 o200k tokens."""
 
     def __init__(self) -> None:
-        self.loaded: list[int] = []
+        self.kept: list[int] = []
+
+    def keep(self, wanted: Mapping[str, Collection[int]]) -> None:
+        self.kept += [row for rows in wanted.values() for row in rows]
+
+    def index(self, shard: str) -> ShardIndex:
+        row = Row(
+            n_needles=int(shard[0]),
+            n_chars=10,
+            total_messages=4,
+            desired_msg_index=1,
+            nonce=NONCE,
+            answer_chars=20,
+            prompt_tokens=O200K - 10,
+            answer_tokens=10,
+        )
+        rows = [msgspec.structs.replace(row, sha256=f"{i:064x}") for i in range(100)]
+        return ShardIndex(shard=shard, rows=rows)
 
     def load(self, shard: str, row: int) -> Sample:
-        self.loaded.append(row)
+        assert row in self.kept
         needles = int(shard[0])
         turns = [("user", "preamble"), *[("user", ASKED), ("assistant", f"poem {row}")] * needles]
         question = f"Prepend {NONCE} to the 1st (1 indexed) poem."
         messages = [Message(role, text) for role, text in turns]  # type: ignore[arg-type]
         messages.append(Message("user", question))
-        answer = f"poem {row}" if "bad" in shard else f"{NONCE}poem {row}"
         return Sample(
             id=SampleId(shard, row, f"{row:064x}"),
             messages=tuple(messages),
-            answer=answer,
+            answer="broken" if "bad" in shard else f"{NONCE}poem {row}",
             nonce=NONCE,
             n_needles=needles,
             desired_msg_index=1,
@@ -75,9 +98,14 @@ class FakeClient:
 
 
 def rows(n_needles: int, *numbers: int, shard: str = "", n_chars: int = 10) -> list[Candidate]:
-    name = shard or f"{n_needles}needle_0"
     return [
-        Candidate(shard=name, row=number, n_needles=n_needles, n_chars=n_chars)
+        Candidate(
+            shard=shard or f"{n_needles}needle_0",
+            row=number,
+            n_needles=n_needles,
+            n_chars=n_chars,
+            total_messages=2 * n_needles + 2,
+        )
         for number in numbers
     ]
 
@@ -87,28 +115,25 @@ def chosen(
     *,
     limit: int = 1_000,
     client: FakeClient | None = None,
+    shards: FakeShards | None = None,
     told: list[tuple[int, int]] | None = None,
     **keys: Any,
 ) -> Plan:
     config = RunConfig(**{"needles": tuple(by_needles), **keys})
-    candidates = Candidates(config)
-    candidates.shards = cast("Any", FakeShards())
-    candidates.by_needles = by_needles
+    rows_of = cast("Shards", shards or FakeShards())
+    fit = Fit(
+        config,
+        rows_of,
+        limit=limit,
+        client=cast("Client", client or FakeClient()),
+        model=ModelEntry("m", None, None),
+    )
 
-    def progress(chosen: int, wanted: int) -> None:
+    def progress(done: int, wanted: int) -> None:
         if told is not None:
-            told.append((chosen, wanted))
+            told.append((done, wanted))
 
-    async def body() -> Plan:
-        return await choose(
-            candidates,
-            client=cast("Client", client or FakeClient()),
-            model="m",
-            limit=limit,
-            progress=progress,
-        )
-
-    return asyncio.run(body())
+    return asyncio.run(QuotaChoice(config, rows_of, by_needles).choose(fit, progress))
 
 
 def rows_of(plan: Plan, n_needles: int = 2) -> list[int]:
@@ -134,6 +159,14 @@ def test_quotas_are_filled_in_the_order_of_the_candidates() -> None:
     assert told == [(number, 5) for number in range(1, 6)]
     assert plan.notes == ()
     assert plan.counted_by == "server"
+    assert plan.cells == ()
+
+
+def test_forty_samples_are_the_default() -> None:
+    plan = chosen({n: rows(n, *range(1, 10), *range(1, 10)) for n in (2, 4, 8)})
+
+    assert plan.quotas == {2: 14, 4: 13, 8: 13}
+    assert len(plan.asks) == 40
 
 
 def test_the_servers_count_decides_what_fits_and_the_limit_itself_does() -> None:
@@ -141,17 +174,17 @@ def test_the_servers_count_decides_what_fits_and_the_limit_itself_does() -> None
 
     assert rows_of(plan) == [3, 1]
     assert [ask.prompt_tokens for ask in plan.asks] == [300, 100]
+    assert not any(ask.estimated for ask in plan.asks)
     assert plan.passed == {2: Passed(too_many_tokens=2)}
-    assert plan.asks[0].o200k_tokens > 0
+    assert plan.asks[0].o200k_tokens == O200K
 
 
-@pytest.mark.parametrize(("protocol", "factor"), [("vllm", 4), ("openai", 8)])
-def test_rows_with_far_too_many_characters_are_not_even_counted(protocol: str, factor: int) -> None:
+def test_rows_of_more_than_four_characters_a_token_are_not_even_counted() -> None:
     client = FakeClient()
-    just = rows(2, 1, n_chars=1_000 * factor)
-    over = rows(2, 2, n_chars=1_000 * factor + 1)
+    just = rows(2, 1, n_chars=4_000)
+    over = rows(2, 2, n_chars=4_001)
 
-    plan = chosen({2: over + just}, protocol=protocol, num_samples=1, client=client)
+    plan = chosen({2: over + just}, num_samples=1, client=client)
 
     assert rows_of(plan) == [1]
     assert client.counted == [1]
@@ -177,22 +210,19 @@ def test_no_sample_at_all_is_an_error() -> None:
 
 
 def test_a_needle_count_without_a_quota_is_left_alone() -> None:
-    plan = chosen({2: rows(2, 1), 4: rows(4, 1)}, num_samples=1)
+    shards = FakeShards()
+
+    plan = chosen({2: rows(2, 1), 4: rows(4, 1)}, num_samples=1, shards=shards)
 
     assert plan.planned(4) == 0
     assert plan.notes == ()
+    assert shards.kept == [1]
 
 
-def test_a_row_that_breaks_an_invariant_is_left_out_by_the_openai_protocol_only() -> None:
-    mixed = rows(2, 1, shard="2bad") + rows(2, 2)
+def test_a_row_that_breaks_an_invariant_is_asked_as_vllms_script_asks_it() -> None:
+    plan = chosen({2: rows(2, 1, shard="2bad") + rows(2, 2)}, num_samples=1)
 
-    openai = chosen({2: mixed}, protocol="openai", num_samples=1)
-    vllm = chosen({2: mixed}, protocol="vllm", num_samples=1)
-
-    assert rows_of(openai) == [2]
-    assert openai.passed == {2: Passed(invalid=1)}
-    assert openai.notes[0].startswith("2bad#1@000000000000 was left out: ")
-    assert rows_of(vllm) == [1]
+    assert rows_of(plan) == [1]
 
 
 def test_a_few_rows_are_counted_ahead_and_not_all() -> None:
@@ -229,8 +259,10 @@ def test_without_tokenize_o200k_tokens_decide_and_it_is_noted(status: int) -> No
 
     assert rows_of(plan) == [99]
     assert plan.counted_by == "o200k"
-    assert plan.asks[0].prompt_tokens == plan.asks[0].o200k_tokens
-    assert "no /tokenize" in plan.notes[0]
+    assert plan.asks[0].estimated
+    # The prompt's tokens, and what a chat template usually adds to each of its messages.
+    assert plan.asks[0].prompt_tokens == (O200K - 10) + 5 * 4
+    assert f"no /tokenize (HTTP {status})" in plan.notes[0]
     assert len(client.kwargs) == 1
 
 
