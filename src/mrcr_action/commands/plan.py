@@ -44,7 +44,7 @@ def plan_command(
     for resolved in [resolve(path, environ, flags) for path in paths]:
         plan = asyncio.run(_plan(resolved, tokens, api_key))
         if as_json:
-            sys.stdout.buffer.write(encode_document(plan))
+            print(encode_document(plan).decode(), end="")
         else:
             _print(resolved, plan)
     return ExitCode.PASS
