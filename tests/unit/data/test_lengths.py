@@ -107,9 +107,10 @@ def test_only_some_rows_and_those_near_an_edge_are_counted() -> None:
 
 
 def test_a_row_is_counted_where_the_margin_around_its_estimate_holds_an_edge() -> None:
-    sizes = [of_ratio(40_000, 5.0) for _ in range(40)]
+    # Of fewer characters a token than the dataset's rows, so that their own numbers matter.
+    sizes = [of_ratio(40_000, 3.6) for _ in range(40)]
     edge = 65_536 * (1 - MARGIN)
-    sizes += [of_ratio(int(edge) - 100, 5.0), of_ratio(int(edge) + 100, 5.0)]
+    sizes += [of_ratio(int(edge) - 100, 3.6), of_ratio(int(edge) + 100, 3.6)]
     shards = FakeShards(sizes)
 
     shards.lengths().settle(everything)
@@ -137,9 +138,9 @@ def test_a_row_outside_the_range_seen_widens_it() -> None:
     # lie on the other side of the edge if it were like that one.
     sizes = [of_ratio(40_000 + n, 5.0) for n in range(80)]
     near = len(sizes)
-    sizes.append(of_ratio(56_000, 5.0))
+    sizes.append(of_ratio(48_000, 5.0))
     odd = len(sizes)
-    sizes.append(of_ratio(50_050, 4.0))
+    sizes.append((58_882, 200_200))
     shards = FakeShards(sizes)
     lengths = shards.lengths()
     lengths.settle(everything)
