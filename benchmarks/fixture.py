@@ -1,13 +1,13 @@
-# ruff: noqa: INP001, S311 - a script, not a package; its texts are no secrets
+# ruff: noqa: INP001, S311, PLR2004, SIM905 - a script, not a package; its texts are no secrets
 """Writes shards like those of openai/mrcr, for measuring: sizes, layout and texture are theirs.
 
 A shard has 400 rows with some 390 MB of prompts, in ONE row group, as pandas and pyarrow write it
 by default. Every row keeps the dataset's invariants, so that the project's own code reads it. Each
 shard holds all eight bins, in blocks (in the real files, a shard holds four bins, a hundred rows of
 each). Texts are poems, posts and stories of 159 to 3,890 characters out of the commoner words of
-o200k's vocabulary, so that snappy makes as much of them as of the real ones (1.4 GB of 2.3 GB, or
-0.60) and a token has as many characters (4.9). They are drawn from a pool far larger than snappy's
-window.
+o200k's vocabulary: a token has as many characters as in the real ones (4.9), and snappy makes as
+much of them (264 MB of a shard; a real one has 266.5 MB, all six 1.4 GB of 2.3). They are drawn
+from a pool far larger than the 64 KB in which snappy looks for repetitions.
 
 ``.venv/bin/python benchmarks/fixture.py FOLDER`` writes what is not there yet.
 """
@@ -101,7 +101,7 @@ class Texts:
         words = [w[1:].decode() for w in read_vocabulary(vocabulary_path()) if _WORD.fullmatch(w)]
         self._words = _COMMON + [w for w in words if w not in _COMMON][:LEXICON]
         self._weights = list(accumulate(1 / (at + FLAT) ** STEEP for at in range(len(self._words))))
-        self.topics = [w for w in self._words[200:1400]][:438]
+        self.topics = self._words[200:638]
         self.pieces: list[Piece] = []
         seen = set()
         while len(self.pieces) < POOL:
@@ -207,8 +207,10 @@ def _row(
 def _opening(texts: Texts, dice: random.Random) -> str:
     """Two demonstrations, in 15,000 characters or so."""
     lines = [
-        "Here are some examples of conversations succeeded by a follow-up question answered"
-        " correctly:"
+        (
+            "Here are some examples of conversations succeeded by a follow-up question answered"
+            " correctly:"
+        )
     ]
     for _ in range(2):
         lines.append("======EXAMPLE======")
