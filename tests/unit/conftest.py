@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from mrcr_action.bins import parse_bin
 from mrcr_action.config import RunConfig
+from mrcr_action.coverage import coverage_of
 from mrcr_action.gate import judge
 from mrcr_action.grade import Grade
-from mrcr_action.plan import Ask, Passed, Plan
+from mrcr_action.plan import Ask, Cell, Passed, Plan
 from mrcr_action.result import (
     Bucket,
     DataInfo,
@@ -51,6 +53,11 @@ def make_bucket() -> Callable[..., Bucket]:
 @pytest.fixture
 def make_plan() -> Callable[..., Plan]:
     return build_plan
+
+
+@pytest.fixture
+def make_cell() -> Callable[..., Cell]:
+    return build_cell
 
 
 @pytest.fixture
@@ -132,6 +139,20 @@ def build_plan(records: Sequence[Record], config: RunConfig, **changes: Any) -> 
     return Plan(**(values | changes))
 
 
+def build_cell(n_needles: int = 2, bin_: str = "8K-16K", **changes: Any) -> Cell:
+    """A cell of a plan: by default one of 100 rows, of which ten are planned."""
+    found = parse_bin(bin_)
+    values: dict[str, Any] = {
+        "n_needles": n_needles,
+        "low": found.low,
+        "high": found.high,
+        "rows": 100,
+        "fitting": 100,
+        "planned": 10,
+    }
+    return Cell(**(values | changes))
+
+
 def build_result(
     *,
     config: RunConfig | None = None,
@@ -151,7 +172,9 @@ def build_result(
             for i, (n, ratio) in enumerate(zip(config.needles, (0.9, 0.8, 0.7), strict=False))
         ]
     buckets = buckets_of(records, config.quotas())
-    verdict = judge(buckets, config)
+    plan = changes.get("plan", build_plan(records, config) if records else None)
+    coverage = coverage_of(plan, records)
+    verdict = judge(buckets, config, coverage)
     if problem is not None:
         summary = f"MRCR is inconclusive: {problem.message}"
         verdict = Verdict(conclusion="inconclusive", summary=summary, checks=verdict.checks)
@@ -187,7 +210,8 @@ def build_result(
             command=("vllm", "serve", "org/model"),
         ),
         "data": DataInfo(dataset="openai/mrcr", revision="f4c69fae7cf8", library="4.0.0"),
-        "plan": build_plan(records, config) if records else None,
+        "plan": plan,
+        "coverage": coverage,
         "buckets": buckets,
         "verdict": verdict,
         "problem": problem,

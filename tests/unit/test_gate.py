@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from mrcr_action.config import RunConfig
+from mrcr_action.coverage import Coverage
 from mrcr_action.errors import ExitCode
 from mrcr_action.gate import EXIT_CODES, judge, threshold_of, toothless
 from mrcr_action.result import Bucket, Check, Verdict
@@ -218,6 +219,69 @@ def test_fewer_samples_than_asked_for_are_no_evidence_for_a_threshold(
 def test_fewer_samples_without_a_threshold_are_measured(make_bucket: MakeBucket) -> None:
     bucket = make_bucket(None, 0.9, wanted=4, scored=1)
     assert judge([bucket], RunConfig(num_samples=4, needles=(2,))).conclusion == "pass"
+
+
+def cell(**changes: Any) -> Coverage:
+    values: dict[str, Any] = {
+        "name": "n8/64K-128K",
+        "n_needles": 8,
+        "low": 65_536,
+        "high": 131_072,
+        "rows": 100,
+        "fitting": 0,
+        "planned": 0,
+        "asked": 0,
+        "scored": 0,
+        "truncated": 0,
+        "rejected": 0,
+        "failed": 0,
+        "requested": True,
+        "dropped": {"too long": 98, "invalid": 2},
+    }
+    return Coverage(**(values | changes))
+
+
+def test_a_named_cell_of_which_nothing_can_be_asked_makes_the_verdict_inconclusive(
+    make_bucket: MakeBucket,
+) -> None:
+    config = RunConfig(match_ratio_threshold={2: 0.9})
+    verdict = judge([make_bucket(2, 1.0)], config, [cell()])
+    assert verdict.conclusion == "inconclusive"
+    assert states(verdict) == {"n2": "pass", "n8/64K-128K": "inconclusive"}
+    assert verdict.summary == (
+        "MRCR is inconclusive: n8/64K-128K: no row to ask: 98 of 100 too long, 2 of 100 invalid"
+        " (exclude leaves the cell out)"
+    )
+
+
+def test_a_named_cell_that_the_dataset_lacks_is_said_to_be_missing(make_bucket: MakeBucket) -> None:
+    verdict = judge([make_bucket(2, 1.0)], RunConfig(), [cell(rows=0, dropped={})])
+    assert verdict.checks[-1].message == (
+        "n8/64K-128K: no row to ask: the dataset has none (exclude leaves the cell out)"
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"requested": False},
+        {"planned": 1, "fitting": 1, "asked": 1, "scored": 1},
+        {"requested": False, "dropped": {"excluded": 100}},
+    ],
+)
+def test_other_cells_have_no_part_in_the_verdict(
+    make_bucket: MakeBucket, changes: dict[str, Any]
+) -> None:
+    config = RunConfig(match_ratio_threshold={2: 0.9})
+    verdict = judge([make_bucket(2, 1.0)], config, [cell(**changes)])
+    assert verdict == judge([make_bucket(2, 1.0)], config)
+
+
+def test_a_missed_threshold_wins_over_a_missing_cell(make_bucket: MakeBucket) -> None:
+    config = RunConfig(match_ratio_threshold={2: 0.9})
+    verdict = judge([make_bucket(2, 0.1)], config, [cell()])
+    assert verdict.conclusion == "fail"
+    assert states(verdict) == {"n2": "fail", "n8/64K-128K": "inconclusive"}
 
 
 def test_a_threshold_that_nobody_can_miss_is_pointed_out() -> None:

@@ -41,6 +41,10 @@ def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
         "  2 needles    · measured  0.9000  –       1.0000  0.0000  0.9000  1/1     0\n"
         "  4 needles    · measured  0.8000  –       1.0000  0.0000  0.8000  1/1     0\n"
         "  8 needles    ✗ FAIL      0.7000  0.8500  1.0000  0.0000  0.7000  1/1     0\n"
+        "  cell       rows  fit  asked  graded  lost  o200k tokens\n"
+        "  n2/8K-16K  –     –    1/1    1       0     9,000 – 9,000 – 9,000\n"
+        "  n4/8K-16K  –     –    1/1    1       0     9,000 – 9,000 – 9,000\n"
+        "  n8/8K-16K  –     –    1/1    1       0     9,000 – 9,000 – 9,000\n"
         "MRCR thresholds failed: match_ratio_n8: 0.7000 < 0.9000 - 0.0500\n"
         "Reports: out/a.json, out/b.xml\n"
     )

@@ -13,6 +13,15 @@ MakePlan = Callable[..., Plan]
 MakeRecord = Callable[..., Record]
 
 
+TABLE = [
+    "  cell       rows  fit  planned  o200k tokens           prompt tokens",
+    "  n2/8K-16K  –     –    2        9,000 – 9,000 – 9,000  16,001",
+    "  n8/8K-16K  –     –    1        9,000 – 9,000 – 9,000  8,002",
+    "  all        –     –    3        –                      24,003",
+]
+"""The cells of the plan below, as a log shows them."""
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -73,6 +82,7 @@ def test_a_log_hears_of_every_stage_and_of_the_end(
         "Starting the server at http://127.0.0.1:8000",
         "Connecting to http://h",
         "Choosing samples for org/model",
+        *TABLE,
         "Asking 3 samples (2 with 2 needles, 1 with 8 needles), 8,000 to 8,002 prompt tokens",
         "sample 2needle/2needle_0.parquet#101 failed: the connection broke",
         "3/3 answered, mean ratio (openai) 0.750, 1 lost",
@@ -96,6 +106,7 @@ def test_a_log_is_not_flooded(clock: Clock, plan: Plan, make_record: MakeRecord)
     assert stream.getvalue().splitlines()[1:] == [
         "9/25 chosen",
         "19/25 chosen",
+        *TABLE,
         f"Asking {plan_line(plan)}",
         "2/3 answered, mean ratio (openai) 0.500",
     ]
@@ -110,7 +121,7 @@ def test_no_foreign_control_character_reaches_a_log(
     shown.planned(plan)
     shown.answered(make_record(0, None, reason=hostile, shard=hostile))
     text = stream.getvalue()
-    assert len(text.splitlines()) == 3
+    assert len(text.splitlines()) == 3 + len(TABLE)
     assert all(c == "\n" or c.isprintable() for c in text if c not in "\ufffe\uffff")
     assert not [line for line in text.splitlines() if line.strip().startswith("::")]
     assert "##[" not in text

@@ -19,6 +19,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethro
 OWN_HTML = {
     "<details><summary>The end of the log</summary>",
     "<details><summary>The worst of 3 inexact or lost samples</summary>",
+    "<details><summary>What was tested: 3 of 3 cells (needles x length) to the end</summary>",
     "</details>",
 }
 
@@ -88,6 +89,16 @@ def test_the_whole_section_of_a_pass(make_result: MakeResult) -> None:
         "- 60.0 s in all: start-up 50.0, choosing 5.0, asking 4.0; 1,200 tokens answered, 300.0 a"
         " second\n"
         "\n"
+        "<details><summary>What was tested: 3 of 3 cells (needles x length) to the end</summary>\n"
+        "\n"
+        "| cell | rows | fit | asked | graded | lost | o200k tokens |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| n2/8K-16K | – | – | 1/1 | 1 | 0 | 9,000 – 9,000 – 9,000 |\n"
+        "| n4/8K-16K | – | – | 1/1 | 1 | 0 | 9,000 – 9,000 – 9,000 |\n"
+        "| n8/8K-16K | – | – | 1/1 | 1 | 0 | 9,000 – 9,000 – 9,000 |\n"
+        "\n"
+        "</details>\n"
+        "\n"
         "<details><summary>The worst of 3 inexact or lost samples</summary>\n"
         "\n"
         "| sample | needles | prompt tokens | outcome | ratio | what happened |\n"
@@ -136,7 +147,7 @@ def test_lost_samples_are_worst_and_the_rest_follow_by_ratio(
     config = RunConfig(needles=(2,), num_samples=7)
     text = render_summary([make_result(config=config, records=records)])
     assert "The worst of 7 inexact or lost samples" in text
-    table = tables(text)[1]
+    table = tables(text)[-1]
     assert len(table) == WORST_SHOWN + 1
     assert [row[0].partition("#")[2] for row in table[1:]] == ["102", "106", "101", "105", "104"]
     assert table[1][3:] == ["failed", "–", "the connection broke"]
@@ -151,7 +162,7 @@ def test_what_happened_to_a_sample_is_said_in_words(
         make_record(2, 0.6, prompt_tokens=None),
     ]
     config = RunConfig(needles=(2,), num_samples=3)
-    table = tables(render_summary([make_result(config=config, records=records)]))[1]
+    table = tables(render_summary([make_result(config=config, records=records)]))[-1]
     assert [row[2:] for row in table[1:]] == [
         ["8,000", "scored", "0.0000", "the answer does not start with the nonce"],
         ["8,001", "truncated", "0.5000", "cut at max_tokens"],
@@ -203,7 +214,6 @@ def test_hostile_text_anywhere_is_inert(
     }
     assert {t.content.strip() for t in tokens if t.type == "html_block"} <= OWN_HTML
     assert [t.tag for t in tokens if t.type == "heading_open"] == ["h2"]
-    assert [len(table) for table in tables(text)] == [5, 4]
-    assert {len(row) for row in tables(text)[0]} == {9}
-    assert {len(row) for row in tables(text)[1]} == {6}
+    assert [len(table) for table in tables(text)] == [5, 4, 4]
+    assert [{len(row) for row in table} for table in tables(text)] == [{9}, {7}, {6}]
     assert [c for c in text if not c.isprintable() and c not in "\n\ufffe\uffff"] == []
