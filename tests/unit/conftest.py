@@ -24,6 +24,7 @@ from mrcr_action.result import (
     Verdict,
 )
 from mrcr_action.stats import buckets_of
+from mrcr_action.template import Preflight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 # A machine that is busy with something else must not fail a test.
 settings.register_profile("unit", deadline=None)
 settings.load_profile("unit")
+
+NOT_COMPARABLE = "The scores are not comparable with those of other runs."
 
 SHARD = "2needle/2needle_0.parquet"
 
@@ -58,6 +61,36 @@ def make_plan() -> Callable[..., Plan]:
 @pytest.fixture
 def make_cell() -> Callable[..., Cell]:
     return build_cell
+
+
+@pytest.fixture
+def by_cell() -> Result:
+    """A result by cell: one cell answered, one named in vain, one out of reach."""
+    config = RunConfig(protocol="openai", needles=(2,), bins=("8K-16K", "64K-128K"))
+    records = [build_record(i) for i in range(10)]
+    cells = (
+        build_cell(2, "8K-16K", requested=True, fitting=60, dropped={"too long": 40}),
+        build_cell(2, "64K-128K", requested=True, fitting=0, planned=0, dropped={"too long": 100}),
+        build_cell(2, "512K-1M", fitting=0, planned=0, dropped={"excluded": 100}),
+    )
+    plan = build_plan(records, config, cells=cells, passed={})
+    return build_result(config=config, records=records, plan=plan)
+
+
+@pytest.fixture
+def merged() -> Result:
+    """A result of a run that sends the first two turns as one."""
+    config = RunConfig(needles=(2,), num_samples=1, merge_leading_user_turns=True)
+    seen = Preflight(
+        two_user_turns=False,
+        merged=True,
+        thinks=None,
+        overhead_tokens=None,
+        tokens_per_message=None,
+        fingerprint="",
+        notes=(NOT_COMPARABLE,),
+    )
+    return build_result(config=config, records=[build_record(0)], preflight=seen, notes=seen.notes)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mrcr_action.config import RunConfig
-from mrcr_action.report.console import print_result
+from mrcr_action.report.console import print_plan, print_result
 from mrcr_action.result import Problem, Record, Result
 
 MakeResult = Callable[..., Result]
@@ -130,3 +130,37 @@ def hostile_result(make_result: MakeResult, hostile: str) -> Result:
         notes=(hostile,),
         problem=Problem(kind="ServerError", message=hostile, hint=hostile, details=hostile),
     )
+
+
+def test_coverage_is_printed_by_cell_and_what_lies_out_of_reach(by_cell: Result) -> None:
+    lines = printed(by_cell).splitlines()
+    at = lines.index("Not tested: 100 rows of 512K-1M.")
+    assert [" ".join(line.split()) for line in lines[at - 3 : at]] == [
+        "cell rows fit asked graded lost o200k tokens left out",
+        "n2/8K-16K 100 60 10/10 10 0 9,000 – 9,000 – 9,000 40 too long",
+        "n2/64K-128K 100 0 0/0 0 0 – 100 too long",
+    ]
+    assert lines[-1].startswith("MRCR is inconclusive: n2/64K-128K: no row to ask: ")
+
+
+def test_a_terminal_sees_every_cell(by_cell: Result, terminal: Terminal) -> None:
+    print_result(by_cell, [], terminal)
+    for words in ("n2/8K-16K", "n2/64K-128K", "10/10", "100 too long", "Not tested: 100 rows"):
+        assert words in terminal.getvalue()
+
+
+def test_that_scores_are_not_comparable_is_printed(merged: Result) -> None:
+    assert f"note: {merged.notes[0]}" in printed(merged).splitlines()
+
+
+def test_a_plan_is_printed_as_a_table(by_cell: Result) -> None:
+    stream = io.StringIO()
+    assert by_cell.plan is not None
+    print_plan(by_cell.plan, stream)
+    lines = stream.getvalue().splitlines()
+    assert [line.split()[0] for line in lines] == ["cell", "n2/8K-16K", "n2/64K-128K", "all", "Not"]
+
+
+def test_the_table_of_a_run_that_asked_nothing_is_not_printed(make_result: MakeResult) -> None:
+    problem = Problem(kind="ServerError", message="it died")
+    assert "  cell " not in printed(make_result(records=[], problem=problem))

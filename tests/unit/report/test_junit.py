@@ -265,3 +265,28 @@ def test_what_is_not_known_is_no_property(make_result: MakeResult) -> None:
     assert [e.get("name") for e in elements(result) if e.tag == "property"] == [
         *("conclusion", "protocol", "dataset", "samples", "tolerance", "tool_version")
     ]
+
+
+def test_a_cell_that_was_named_in_vain_is_a_case_of_its_own(by_cell: Result) -> None:
+    cases = {case.name: case for case in cases_of(by_cell)}
+    assert list(cases) == ["run", "all samples", "2 needles", "n2/64K-128K"]
+    (error,) = cases["n2/64K-128K"].result
+    assert (type(error), error.type) == (Error, "inconclusive")
+    assert error.message == (
+        "n2/64K-128K: no row to ask: 100 of 100 too long (exclude leaves the cell out)"
+    )
+    assert cases["all samples"].is_passed
+    (suite,) = parsed(by_cell)
+    assert (suite.tests, suite.errors, suite.failures) == (4, 1, 0)
+
+
+def test_scores_that_are_not_comparable_are_said_to_be_so(
+    merged: Result, make_result: MakeResult
+) -> None:
+    def comparable(result: Result) -> list[str | None]:
+        found = [e for e in elements(result) if e.tag == "property"]
+        return [e.get("value") for e in found if e.get("name") == "comparable"]
+
+    assert comparable(merged) == ["no: merge_leading_user_turns changes what is asked"]
+    assert comparable(make_result()) == []
+    assert merged.notes[0] in (cases_of(merged)[0].system_out or "")

@@ -7,7 +7,7 @@ from mrcr_action.config import RunConfig
 from mrcr_action.plan import Plan
 from mrcr_action.report import progress
 from mrcr_action.report.progress import PlainProgress, RichProgress, make_progress, plan_line
-from mrcr_action.result import Record
+from mrcr_action.result import Record, Result
 
 MakePlan = Callable[..., Plan]
 MakeRecord = Callable[..., Record]
@@ -158,3 +158,38 @@ def test_a_log_hears_of_a_long_start_and_a_terminal_shows_the_time_anyway() -> N
     stream = io.StringIO()
     PlainProgress(stream).waiting(90.4)
     assert stream.getvalue() == "not ready after 90 s\n"
+
+
+def test_a_plan_by_cell_is_shown_before_it_is_asked(by_cell: Result) -> None:
+    stream = io.StringIO()
+    assert by_cell.plan is not None
+    PlainProgress(stream).planned(by_cell.plan)
+    text = stream.getvalue()
+    assert "  n2/8K-16K " in text
+    assert "Not tested: 100 rows of 512K-1M." in text
+    assert text.splitlines()[-1].startswith("Asking 10 samples (10 with 2 needles), ")
+
+
+def test_a_fetch_is_told_line_by_line_and_foreign_text_in_it_is_harmless(hostile: str) -> None:
+    stream = io.StringIO()
+    shown = PlainProgress(stream)
+    shown.fetching("2needle/2needle_0.parquet: fetching 266 MB")
+    shown.fetching(hostile)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[0] == "2needle/2needle_0.parquet: fetching 266 MB"
+    assert not lines[1].strip().startswith("::")
+    assert "##[" not in lines[1]
+
+
+def test_a_terminal_hears_of_a_fetch_and_markup_in_it_is_literal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = Terminal()
+    shown = make_progress(stream)
+    try:
+        shown.fetching("[bold]2needle[/bold]")
+    finally:
+        shown.close()
+    assert "[bold]2needle[/bold]" in stream.getvalue()

@@ -217,3 +217,44 @@ def test_hostile_text_anywhere_is_inert(
     assert [len(table) for table in tables(text)] == [5, 4, 4]
     assert [{len(row) for row in table} for table in tables(text)] == [{9}, {7}, {6}]
     assert [c for c in text if not c.isprintable() and c not in "\n\ufffe\uffff"] == []
+
+
+def test_coverage_is_folded_away_behind_how_much_of_it_was_asked(by_cell: Result) -> None:
+    text = render_summary([by_cell])
+    title = "What was tested: 1 of 2 cells (needles x length) to the end"
+    assert f"<details><summary>{title}</summary>" in text
+    assert "\n\nNot tested: 100 rows of 512K-1M.\n" in text
+    table = next(table for table in tables(text) if table[0][0] == "cell")
+    assert [row[:5] for row in table[1:]] == [
+        ["n2/8K-16K", "100", "60", "10/10", "10"],
+        ["n2/64K-128K", "100", "0", "0/0", "0"],
+    ]
+    assert [row[-1] for row in table[1:]] == ["40 too long", "100 too long"]
+
+
+def test_a_cell_that_was_named_in_vain_is_in_the_first_lines(by_cell: Result) -> None:
+    first = render_summary([by_cell]).partition("| bucket")[0]
+    assert first.startswith("## ⚠️ MRCR is inconclusive: model")
+    assert "n2/64K-128K: no row to ask: 100 of 100 too long" in first
+
+
+def test_that_scores_are_not_comparable_is_an_alert(merged: Result) -> None:
+    assert f"> [!NOTE]\n> {merged.notes[0]}\n" in render_summary([merged])
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (DataInfo(dataset="rows"), "- Samples from `rows`; protocol"),
+        (DataInfo(dataset="rows", verified=False), "- Samples from `rows`, **not verified**; "),
+        (DataInfo(dataset="rows", verified=True), "- Samples from `rows`; protocol"),
+        (
+            DataInfo(dataset="dir", origin="openai/mrcr", revision="f4c69fae7cf8", kind="bundle"),
+            "- Samples from `dir`, a bundle of `openai/mrcr` at `f4c69fae7cf8`; protocol",
+        ),
+    ],
+)
+def test_where_samples_come_from_is_said_and_that_nobody_verified_them(
+    make_result: MakeResult, data: DataInfo, expected: str
+) -> None:
+    assert expected in render_summary([make_result(data=data)])
