@@ -114,15 +114,17 @@ def test_fetch_writes_what_a_configuration_can_use_and_says_how_to_use_it(
 
 
 def test_fetch_without_a_configuration_takes_both_shards_of_every_needle_count(
-    data: DataCommand, short: Path
+    data: DataCommand, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert data("fetch", "--dataset", short, "--to", "all").code == 0
     bundle = read_bundle(Path("all"))
     assert [(shard.rows, shard.texts) for shard in bundle.shards] == [(6, 6)] * 6
     assert data("fetch", "--dataset", short, "--protocol", "vllm", "--to", "half").code == 0
-    assert [shard.path for shard in read_bundle(Path("half")).shards] == [
-        f"{n}needle/{n}needle_0.parquet" for n in NEEDLES
-    ]
+    first = [f"{n}needle/{n}needle_0.parquet" for n in NEEDLES]
+    assert [shard.path for shard in read_bundle(Path("half")).shards] == first
+    monkeypatch.setenv("MRCR_PROTOCOL", "vllm")
+    assert data("fetch", "--dataset", short, "--to", "half again").code == 0
+    assert [shard.path for shard in read_bundle(Path("half again")).shards] == first
 
 
 def test_fetch_replaces_an_earlier_bundle_whole_and_nothing_else(
@@ -490,6 +492,35 @@ def test_the_vllm_protocol_says_how_to_fetch_the_rows_that_a_bundle_lacks(
     same = ended.result_of("same")
     assert same.problem is None
     assert {record.outcome for record in same.records} == {"scored"}
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        "openai",
+        pytest.param(
+            "vllm",
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="rows of a usual window are prepared for before the server tells its own",
+            ),
+        ),
+    ],
+)
+def test_a_bundle_for_a_window_is_enough_for_a_server_of_that_window(
+    mrcr: Mrcr, short: Path, start_standin: StartStandIn, cache: Path, protocol: str
+) -> None:
+    mrcr.environment[CACHE_VARIABLE] = str(cache)
+    flags = ("--protocol", protocol, "--needles", "2")
+    fetch = ("data", "fetch", "--dataset", short, "--window", "4K", "--to", "bundle")
+    assert mrcr(*fetch, *flags).code == 0
+    assert all(shard.texts < shard.rows for shard in read_bundle(mrcr.cwd / "bundle").shards)
+    url = start_standin("--max-model-len", "4096").url
+
+    ended = mrcr("run", "--dataset", "bundle", "--base-url", url, *flags)
+
+    assert ended.code == 0, ended.said
+    assert {record.outcome for record in ended.result.records} == {"scored"}
 
 
 # names

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action.choice import tokens_in, window_of
-from mrcr_action.config.resolve import resolve
+from mrcr_action.config.resolve import ENV_PREFIX, resolve
 from mrcr_action.data.bundle import check_bundle, read_bundle, write_bundle
 from mrcr_action.data.inventory import inventory_of, inventory_table, shards_in
 from mrcr_action.data.selection import bundle_key, selection_of
@@ -106,7 +106,7 @@ def _selected(
     config: str | None, flags: Mapping[str, Any], window: str | None, environ: Mapping[str, str]
 ) -> tuple[Resolved, Selection]:
     given = dict(flags)
-    if config is None:
+    if config is None and f"{ENV_PREFIX}PROTOCOL" not in environ:
         # Without a configuration, all that there is of use; vLLM's way reads one shard in two.
         given.setdefault("protocol", "openai")
     resolved = resolve(None if config is None else Path(config), environ, given)

@@ -40,9 +40,15 @@ Samples of {dataset}{revision}, put together by mrcr-action {version} for readin
 
     mrcr run CONFIG.yaml --dataset THIS_FOLDER
 
-The dataset openai/mrcr is published by OpenAI under the MIT licence, which this copy is under too.
+{licence}
 `{bundle}` says which rows it holds, and the SHA-256 of every file.
 """
+
+
+_LICENCES = {
+    "MIT": "OpenAI publishes openai/mrcr under the MIT licence, which this copy is under too.",
+    "the dataset's own": "This copy is under the licence of the dataset that it was taken from.",
+}
 
 
 class BundledShard(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +130,7 @@ def write_bundle(
                 dataset=one_line(bundle.dataset),
                 revision=f" at {one_line(bundle.revision)}" if bundle.revision else "",
                 version=__version__,
+                licence=_LICENCES[bundle.licence],
                 bundle=BUNDLE_FILE,
             )
             (partial / NOTE_FILE).write_text(note, encoding="utf-8")
@@ -174,23 +181,11 @@ def check_bundle(folder: Path) -> list[str]:
     """
     bundle = read_bundle(folder)
     faults = [f"{folder / BUNDLE_FILE}: {fault}" for fault in _contradictions(bundle)]
-    damaged: set[Path] = set()
     for shard in bundle.shards:
         store = ShardStore(folder, shard.path.removesuffix(".parquet"))
-        for path, expected in (
-            (store.index_path, shard.index_sha256),
-            (store.rows_path, shard.rows_sha256),
-        ):
-            try:
-                found = sha256_of(path)
-            except OSError as error:
-                damaged.add(path)
-                faults.append(f"{path}: cannot be read: {error.strerror}")
-                continue
-            if found != expected:
-                damaged.add(path)
-                faults.append(f"{path}: expected SHA-256 {expected}, found {found}")
-        if store.index_path in damaged:
+        damage = [*_damage(store.index_path, shard.index_sha256)]
+        faults += [*damage, *_damage(store.rows_path, shard.rows_sha256)]
+        if damage:
             continue  # what it says of texts leads nowhere
         try:
             index = store.index
@@ -212,6 +207,16 @@ def sha256_of(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _damage(path: Path, expected: str) -> Iterator[str]:
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        yield f"{path}: cannot be read: {error.strerror}"
+    else:
+        if found != expected:
+            yield f"{path}: expected SHA-256 {expected}, found {found}"
 
 
 def _contradictions(bundle: Bundle) -> Iterator[str]:
