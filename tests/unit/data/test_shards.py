@@ -154,8 +154,24 @@ def test_rows_are_kept_in_one_pass_and_then_never_read_again(
     assert reads == [[1, 4], [2, 3]]
 
 
+def test_a_row_can_be_kept_without_counting_it_and_counted_later_from_there(
+    tmp_path: Path, reads: list[list[int]]
+) -> None:
+    shards = first_shard(tmp_path, [row(2, number, 500) for number in range(4)])
+
+    shards.keep({FIRST: [2]}, count=False)
+    sample = shards.load(FIRST, 2)
+
+    entry = shards.index(FIRST).rows[2]
+    assert (entry.tokens, entry.sha256) == (None, sample.id.sha256)
+    shards.keep({FIRST: [2]})
+    assert shards.index(FIRST).rows[2].tokens == 500
+    assert reads == [[2]]
+
+
 def test_what_one_run_has_read_the_next_one_has(tmp_path: Path, reads: list[list[int]]) -> None:
     shards = first_shard(tmp_path, [row(2, number, 500) for number in range(4)])
+    shards.keep({FIRST: [2]})
     before = shards.load(FIRST, 2)
 
     again = Shards(str(tmp_path), "main")
