@@ -199,7 +199,7 @@ def child(method: str, place: Place) -> None:
 def write_bundles(place: Place, *, full: bool) -> None:
     """Write the bundles that are not there yet, as `mrcr data fetch` does."""
     from mrcr_action.config import RunConfig
-    from mrcr_action.data.bundle import write_bundle
+    from mrcr_action.data.fetch import write_bundle
     from mrcr_action.data.selection import selection_of
     from mrcr_action.data.shards import Shards
 

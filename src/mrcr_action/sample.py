@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,27 +103,25 @@ def parse_prompt(prompt: str) -> tuple[Message, ...]:
     Raises:
         ValueError: it is something else, or holds text that is not Unicode.
     """
-    turns = json.loads(prompt)
-    if not isinstance(turns, list) or not turns:
+    try:
+        messages = _MESSAGES.decode(prompt)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"the prompt is not a list of messages: {error}") from error
+    if not messages:
         raise ValueError("the prompt is not a list of messages")
-    for turn in turns:
-        if (
-            not isinstance(turn, dict)
-            or turn.get("role") not in ("system", "user", "assistant")
-            or not isinstance(turn.get("content"), str)
-        ):
-            raise ValueError("a message of the prompt lacks a known role or a text content")
-    messages = tuple(Message(cast("Role", turn["role"]), turn["content"]) for turn in turns)
-    # Only an escape can bring an unpaired surrogate, which no request could carry.
-    if "\\ud" in prompt.lower():
-        for message in messages:
-            message.content.encode("utf-8")
     return messages
 
 
-def content_hash(prompt: str, answer: str) -> str:
+_MESSAGES = msgspec.json.Decoder(tuple[Message, ...])
+
+
+def content_hash(prompt: str | bytes, answer: str | bytes) -> str:
     """SHA-256, in hex, over the prompt column, a zero byte and the answer column, in UTF-8."""
-    digest = hashlib.sha256(prompt.encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256(_in_utf8(prompt))
     digest.update(b"\0")
-    digest.update(answer.encode("utf-8", "surrogatepass"))
+    digest.update(_in_utf8(answer))
     return digest.hexdigest()
+
+
+def _in_utf8(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")

@@ -496,16 +496,7 @@ def test_the_vllm_protocol_says_how_to_fetch_the_rows_that_a_bundle_lacks(
 
 @pytest.mark.parametrize(
     "protocol",
-    [
-        "openai",
-        pytest.param(
-            "vllm",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="rows of a usual window are prepared for before the server tells its own",
-            ),
-        ),
-    ],
+    ["openai", "vllm"],
 )
 def test_a_bundle_for_a_window_is_enough_for_a_server_of_that_window(
     mrcr: Mrcr, short: Path, start_standin: StartStandIn, cache: Path, protocol: str

@@ -67,12 +67,16 @@ class Choice:
         Raises:
             DataError: the dataset cannot be read.
         """
+        chooser = self._open()
+        if self.shards.kind == "bundle":
+            # Nothing there is slow, and it need not hold what a guessed window reaches.
+            return
         window = window_of(self.config) or USUAL_WINDOW
         limit = self.config.prompt_limit(window)
         assert limit is not None
         fit = Fit(self.config, self.shards, limit=limit)
         with contextlib.suppress(NothingFits):
-            asyncio.run(self._open().choose(fit, lambda _chosen, _wanted: None))
+            asyncio.run(chooser.choose(fit, lambda _chosen, _wanted: None))
 
     async def choose(
         self,
@@ -129,6 +133,6 @@ def window_of(config: RunConfig) -> int | None:
 
 def tokens_in(text: str) -> int | None:
     """A number of tokens as vLLM reads it: 131072, 128K (x 1,024) or 128k (x 1,000); or None."""
-    match = re.fullmatch(r"(\d{1,9})([kmKM]?)", text)
+    match = re.fullmatch(r"([0-9]{1,9})([kmKM]?)", text)
     unit = {"": 1, "k": 1000, "K": 1024, "m": 10**6, "M": 1024**2}
     return int(match[1]) * unit[match[2]] if match else None

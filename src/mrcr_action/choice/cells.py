@@ -107,13 +107,12 @@ class CellChoice:
 
     async def _compare(self, fit: Fit) -> bool:
         """Have the server count a few short rows; whether that told anything new."""
-        if fit.unit != "server":
-            return False
         compared: list[Length] = []
         for n_needles in self._lengths.by_needles:
             rows = [x for x in self._lengths.of(n_needles) if self._usable(x) and x.bin is not None]
             compared += sorted(rows, key=lambda x: x.tokens)[:COMPARED]
-        unknown = [x for x in compared if fit.known(x) is None or not x.exact]
+        # Without a server they are read all the same, for one that comes up later.
+        unknown = [x for x in compared if fit.known(x) is None or not self._is_kept(x)]
         if unknown:
             await self._count(unknown, fit)
         fit.compare(compared)
@@ -202,7 +201,7 @@ class CellChoice:
                 )
             )
             for length in rows:
-                count = fit.relied_on(length)
+                count = fit.known(length)
                 asks.append(
                     Ask(
                         index=len(asks),

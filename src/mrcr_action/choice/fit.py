@@ -134,49 +134,48 @@ class Fit:
 
     async def _count(self, candidate: Candidate, free: asyncio.Semaphore) -> None:
         async with free:
-            sample = await in_daemon_thread(
-                partial(self._shards.load, candidate.shard, candidate.row)
-            )
-            await self.exact(sample)
+            row = self._shards.index(candidate.shard).rows[candidate.row]
+            await self.exact(candidate, str(row.sha256))
 
-    async def exact(self, sample: Sample) -> int:
-        """The server's own count of a sample's prompt.
+    async def exact(self, candidate: Candidate, sha256: str) -> int:
+        """The server's own count of a row's prompt.
+
+        Args:
+            candidate: the row.
+            sha256: its content hash.
 
         Raises:
             ApiError: as `count`.
+            DataError: the row cannot be read.
         """
-        key = sample.id.sha256
-        if key not in self._counts:
+        if sha256 not in self._counts:
             assert self._client is not None
             assert self._model is not None
-            self._counts[key] = await self._client.count_tokens(
+            sample = await in_daemon_thread(
+                partial(self._shards.load, candidate.shard, candidate.row)
+            )
+            self._counts[sha256] = await self._client.count_tokens(
                 self._model.id,
                 messages_of(sample, self._config),
                 template_kwargs=template_kwargs(self._config),
             )
-        self._used.add(key)
-        return self._counts[key]
+        self._used.add(sha256)
+        return self._counts[sha256]
 
     def compare(self, lengths: Iterable[Length]) -> None:
         """Learn from rows that both have counted how the server's tokens compare to o200k's."""
         self._ratios = [
             (count - self._per_message * length.row.total_messages) / length.prompt_tokens
             for length in lengths
-            if length.exact
-            and length.prompt_tokens
-            and (count := self.relied_on(length)) is not None
+            if length.exact and length.prompt_tokens and (count := self.known(length)) is not None
         ]
 
     def known(self, length: Length) -> int | None:
         """The server's count of a row, if there is one; without a server, o200k's."""
         if self.unit == "o200k":
             return self.estimate(length) if length.exact else None
-        return self._counts.get(length.row.sha256 or "")
-
-    def relied_on(self, length: Length) -> int | None:
-        """`known`, for a row that the plan depends on: one of those that `tokenized` counts."""
-        count = self.known(length)
-        if count is not None and self.unit == "server":
+        count = self._counts.get(length.row.sha256 or "")
+        if count is not None:
             self._used.add(str(length.row.sha256))
         return count
 

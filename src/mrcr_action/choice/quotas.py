@@ -50,7 +50,7 @@ class QuotaChoice:
         """
         await fit.begin()
         quotas = self._config.quotas()
-        asks: list[Ask] = []
+        chosen: list[tuple[Candidate, int]] = []
         passed: dict[int, Passed] = {}
         notes = list(fit.notes)
         for n_needles, quota in quotas.items():
@@ -61,9 +61,9 @@ class QuotaChoice:
                 if count > fit.limit:
                     long += 1
                     continue
-                asks.append(self._ask(len(asks), candidate, count, fit))
+                chosen.append((candidate, count))
                 taken += 1
-                progress(len(asks), sum(quotas.values()))
+                progress(len(chosen), sum(quotas.values()))
                 if taken == quota:
                     break
             passed[n_needles] = Passed(too_many_chars=chars, too_many_tokens=long)
@@ -74,10 +74,11 @@ class QuotaChoice:
                     " tokens."
                 )
         fit.save()
-        if not asks:
+        if not chosen:
             raise NothingFits(fit.limit)
+        await in_daemon_thread(partial(self._shards.count, by_shard(row for row, _ in chosen)))
         return Plan(
-            asks=tuple(asks),
+            asks=tuple(self._ask(at, *found, fit) for at, found in enumerate(chosen)),
             max_prompt_tokens=fit.limit,
             quotas=quotas,
             passed=passed,
@@ -106,11 +107,12 @@ class QuotaChoice:
         waiting: deque[tuple[Candidate, asyncio.Task[int]]] = deque()
         # Bringing texts takes a pass over the file, so it is done for many rows at a time.
         step = max(quota, COUNTING_AHEAD)
+        count = fit.unit != "server"
         try:
             for at, row in enumerate(rows):
                 if at % step == 0:
                     some = by_shard(rows[at : at + step])
-                    await in_daemon_thread(partial(self._shards.keep, some))
+                    await in_daemon_thread(partial(self._shards.keep, some, count=count))
                 waiting.append((row, asyncio.create_task(self._count(row, fit))))
                 if len(waiting) >= COUNTING_AHEAD:
                     candidate, task = waiting.popleft()
@@ -124,8 +126,7 @@ class QuotaChoice:
             await asyncio.gather(*(task for _, task in waiting), return_exceptions=True)
 
     async def _count(self, candidate: Candidate, fit: Fit) -> int:
-        sample = await in_daemon_thread(partial(self._shards.load, candidate.shard, candidate.row))
-        if fit.unit == "server":
-            return await fit.exact(sample)
         row = self._shards.index(candidate.shard).rows[candidate.row]
-        return fit.in_o200k(row.prompt_tokens or 0, row.total_messages)
+        if fit.unit != "server":
+            return fit.in_o200k(row.prompt_tokens or 0, row.total_messages)
+        return await fit.exact(candidate, str(row.sha256))

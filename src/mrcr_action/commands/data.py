@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mrcr_action.choice import tokens_in, window_of
 from mrcr_action.config.resolve import ENV_PREFIX, resolve
-from mrcr_action.data.bundle import check_bundle, read_bundle, write_bundle
+from mrcr_action.data.bundle import check_bundle, read_bundle
+from mrcr_action.data.fetch import write_bundle
 from mrcr_action.data.inventory import inventory_of, inventory_table, shards_in
 from mrcr_action.data.selection import bundle_key, selection_of
 from mrcr_action.data.shards import Shards
@@ -39,7 +40,7 @@ def fetch_command(
     resolved, selection = _selected(config, flags, window, environ)
     shards = _shards(resolved)
     shards.check(selection.shards())
-    bundle = write_bundle(shards, to, selection, report=_report)
+    bundle = write_bundle(shards, to, selection, seed=resolved.config.seed, report=_report)
     texts = sum(shard.texts for shard in bundle.shards)
     size = sum(shard.rows_bytes for shard in bundle.shards)
     print(one_line(f"{texts:,} rows, {size / 2**20:,.1f} MiB, in {to}; key {bundle.key}"))

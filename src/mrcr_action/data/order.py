@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from importlib import metadata
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from mrcr_action.cache import entry, replace
 from mrcr_action.data.paths import PARTS, shards_of
@@ -54,20 +55,32 @@ def _streamed(shards: Shards, n_needles: int, seed: int) -> list[Candidate]:
     """
     (shard,) = shards_of(n_needles, parts_of("vllm"))
     rows = shards.candidates(shard)
-    return [rows[number] for number in _shuffled(len(rows), seed + n_needles)]
+    order = shards.index(shard).orders.get(order_name(seed + n_needles), [])
+    if not _is_order(order, len(rows)):
+        order = shuffled(len(rows), seed + n_needles)
+    return [rows[number] for number in order]
 
 
-def _shuffled(size: int, seed: int) -> list[int]:
+def order_name(seed: int) -> str:
+    """What a bundle calls the order of a shard's rows: it depends on the library's version too."""
+    return f"datasets {metadata.version('datasets')}, seed {seed}"
+
+
+def shuffled(size: int, seed: int) -> list[int]:
     """The row numbers in the library's order, remembered, since importing it takes a second."""
     path = entry("order", f"datasets-{metadata.version('datasets')}") / f"{size}-{seed}.json"
-    with contextlib.suppress(OSError, ValueError):
-        known = json.loads(path.read_bytes())
-        if sorted(known) == list(range(size)):
-            return list(known)
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        known = msgspec.json.decode(path.read_bytes(), type=list[int])
+        if _is_order(known, size):
+            return known
     order = _shuffle(size, seed)
     with contextlib.suppress(OSError):
-        replace(path, json.dumps(order).encode())
+        replace(path, msgspec.json.encode(order))
     return order
+
+
+def _is_order(order: list[int], size: int) -> bool:
+    return sorted(order) == list(range(size))
 
 
 def _shuffle(size: int, seed: int) -> list[int]:

@@ -35,7 +35,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def __contains__(self, row: Row) -> bool:
         """Whether a counted row is of use."""
-        if not row.sha256 or row.tokens is None or row.prompt_tokens is None:
+        if not row.sha256 or not row.tokens or row.prompt_tokens is None:
             return False  # no conversation
         limit = self.max_prompt_tokens
         if self.protocol == "vllm":

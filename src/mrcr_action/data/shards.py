@@ -67,15 +67,13 @@ class Shards:
             DataError: one is missing, no parquet, without MRCR's columns, or not in the bundle; or
                 there is not one row.
         """
-        from mrcr_action.data.parquet import check_parquet
-
         shards = list(shards)
         if self.folder is None:
             return
         if self.kind == "bundle":
             sizes = [len(self._store(shard).index.rows) for shard in shards]
         else:
-            sizes = [check_parquet(self.folder / shard) for shard in shards]
+            sizes = [self._source.size(shard) for shard in shards]
         if not sum(sizes):
             raise DataError(
                 f"{' and '.join(str(self.folder / shard) for shard in shards)}: no rows",
@@ -143,16 +141,25 @@ class Shards:
         Raises:
             DataError: it cannot be read, is damaged, or its prompt is not a list of messages.
         """
-        self.keep({shard: [row]})
+        self.keep({shard: [row]}, count=False)
         return self._store(shard).load(row)
 
-    def keep(self, wanted: Mapping[str, Collection[int]]) -> None:
+    def keep(self, wanted: Mapping[str, Collection[int]], *, count: bool = True) -> None:
         """See that the texts of some rows are kept, so that each is read at once from now on.
+
+        Args:
+            wanted: row numbers by shard.
+            count: whether to count their tokens in passing, and to look for faults.
 
         Raises:
             DataError: a shard cannot be had or read; or a row is not in the bundle.
         """
-        self._visit(wanted, missing=lambda entry: entry.offset is None, keep=True)
+        self._visit(
+            wanted,
+            missing=lambda entry: entry.offset is None or (count and entry.prompt_tokens is None),
+            keep=True,
+            count=count,
+        )
 
     def count(self, wanted: Mapping[str, Collection[int]]) -> None:
         """See that the tokens of some rows are known; their texts are not kept.
@@ -160,7 +167,9 @@ class Shards:
         Raises:
             DataError: as `keep`.
         """
-        self._visit(wanted, missing=lambda entry: entry.prompt_tokens is None, keep=False)
+        self._visit(
+            wanted, missing=lambda entry: entry.prompt_tokens is None, keep=False, count=True
+        )
 
     def read(self, shard: str) -> Iterator[list[tuple[int, Row, Text]]]:
         """Every row of a shard with its text, counted, some at a time; nothing is kept.
@@ -174,7 +183,7 @@ class Shards:
         if self.kind == "bundle":
             numbers = [number for number in numbers if index.rows[number].offset is not None]
         for wave in self._waves(shard, store, numbers):
-            facts = self._facts(index, wave)
+            facts = self._facts(index, wave, count=True)
             yield [
                 (number, row, text) for (number, row), (_, text) in zip(facts, wave, strict=True)
             ]
@@ -185,6 +194,7 @@ class Shards:
         *,
         missing: Callable[[Row], bool],
         keep: bool,
+        count: bool,
     ) -> None:
         """Read rows that lack something, in one pass a shard, and keep what is found out."""
         for shard, rows in wanted.items():
@@ -200,7 +210,7 @@ class Shards:
                         " DIR.",
                     )
                 for wave in self._waves(shard, store, lacking):
-                    facts = self._facts(store.index, wave)
+                    facts = self._facts(store.index, wave, count=count)
                     store.learn(facts, wave if keep else ())
 
     def _waves(
@@ -232,29 +242,19 @@ class Shards:
             for row, prompt in read_prompts(path, others):
                 yield row, Text(prompt, answers[row].encode())
 
-    def _facts(self, index: ShardIndex, wave: list[tuple[int, Text]]) -> list[tuple[int, Row]]:
+    def _facts(
+        self, index: ShardIndex, wave: list[tuple[int, Text]], *, count: bool
+    ) -> list[tuple[int, Row]]:
         """What the texts tell of their rows."""
+        if not count:
+            return [
+                (row, msgspec.structs.replace(index.rows[row], sha256=text.sha256))
+                for row, text in wave
+            ]
 
         def look(found: tuple[int, Text]) -> tuple[int, Row]:
             row, text = found
-            entry = index.rows[row]
-            try:
-                sample = sample_of(entry, text, shard=index.shard, row=row)
-            except DataError as error:
-                # Counted and left out like every row that is not as it should be.
-                fault = str(error).partition(": ")[2]
-                return row, msgspec.structs.replace(
-                    entry, prompt_tokens=0, answer_tokens=0, sha256="", fault=fault
-                )
-            violations = sample.violations()
-            prompt, answer = tokens.count_sample_parts(sample)
-            return row, msgspec.structs.replace(
-                entry,
-                prompt_tokens=prompt,
-                answer_tokens=answer,
-                sha256=sample.id.sha256,
-                fault=violations[0] if violations else entry.fault,
-            )
+            return row, _counted(index, row, text)
 
         with ThreadPoolExecutor(_COUNTERS) as pool:
             return list(pool.map(look, wave))
@@ -264,3 +264,25 @@ class Shards:
             if shard not in self._stores:
                 self._stores[shard] = self._source.open(shard)
             return self._stores[shard]
+
+
+def _counted(index: ShardIndex, row: int, text: Text) -> Row:
+    """What a text tells of its row: tokens, hash, and the invariant that it breaks, if any."""
+    entry = index.rows[row]
+    try:
+        sample = sample_of(entry, text, shard=index.shard, row=row)
+    except DataError as error:
+        # Counted and left out like every row that is not as it should be.
+        fault = str(error).partition(": ")[2]
+        return msgspec.structs.replace(
+            entry, prompt_tokens=0, answer_tokens=0, sha256=text.sha256, fault=fault
+        )
+    violations = sample.violations()
+    prompt, answer = tokens.count_sample_parts(sample)
+    return msgspec.structs.replace(
+        entry,
+        prompt_tokens=prompt,
+        answer_tokens=answer,
+        sha256=sample.id.sha256,
+        fault=violations[0] if violations else entry.fault,
+    )

@@ -88,16 +88,30 @@ class Source:
             self._hashes[shard] = (found.sha256, found.verified)
         return self._files[shard]
 
+    def size(self, shard: str) -> int:
+        """Rows of a local shard, which is checked unless an earlier run has read it."""
+        assert self.folder is not None
+        path = self.folder / shard
+        if path.is_file():
+            store = ShardStore(entry("rows", self._key(shard)), path.stem)
+            if self._is_of_use(store):
+                return len(store.index.rows)
+        from mrcr_action.data.parquet import check_parquet
+
+        return check_parquet(path)
+
     def _is_of_use(self, store: ShardStore) -> bool:
         """Whether an earlier run left a store that this one may trust."""
         if not store.exists:
             return False
         try:
-            verified = store.index.verified
+            index = store.index
         except DataError:
             # Damaged, or another version's: what the cache held is found out once more.
             return False
-        return self.kind != "hub" or self._allow_unverified or verified is True
+        if not store.is_whole:
+            return False
+        return self.kind != "hub" or self._allow_unverified or index.verified is True
 
     def _key(self, shard: str) -> str:
         """What the cached rows of a shard stand for; another file has another key."""

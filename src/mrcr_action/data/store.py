@@ -16,7 +16,7 @@ import msgspec
 
 from mrcr_action.cache import locked, replace
 from mrcr_action.errors import DataError, OutputError
-from mrcr_action.sample import Sample
+from mrcr_action.sample import Sample, content_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +71,8 @@ class ShardIndex(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Of the parquet file that the rows came from, where it was taken."""
     verified: bool | None = None
     """Whether that hash is the one known for the dataset; None for files of one's own."""
+    orders: dict[str, list[int]] = {}
+    """Row numbers as the vllm protocol considers them, by `mrcr_action.data.order.order_name`."""
     bytes: int = 0
     """Length of ``NAME.rows`` that the offsets speak of."""
 
@@ -80,6 +82,11 @@ class Text(msgspec.Struct, frozen=True):
 
     prompt: bytes
     answer: bytes
+
+    @property
+    def sha256(self) -> str:
+        """The content hash of the row."""
+        return content_hash(self.prompt, self.answer)
 
 
 class ShardStore:
@@ -100,6 +107,14 @@ class ShardStore:
     def exists(self) -> bool:
         """Whether there is an index."""
         return self.index_path.is_file()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all the texts that the index speaks of can be there."""
+        try:
+            return self.rows_path.stat().st_size >= self.index.bytes
+        except OSError:
+            return self.index.bytes == 0
 
     @property
     def index(self) -> ShardIndex:
@@ -128,8 +143,9 @@ class ShardStore:
         size = entry.prompt_bytes + entry.answer_bytes
         try:
             data = os.pread(self._opened(), size, entry.offset)
-        except OSError as error:
-            raise DataError(f"{self.rows_path}: cannot be read: {error.strerror}") from error
+        except (OSError, ValueError, OverflowError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{self.rows_path}: cannot be read: {reason}") from error
         if len(data) != size:
             raise DataError(
                 f"{self.rows_path}: row {row} is cut off: expected {size} bytes, found {len(data)}",

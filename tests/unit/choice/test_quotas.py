@@ -34,8 +34,11 @@ class FakeShards:
     def __init__(self) -> None:
         self.kept: list[int] = []
 
-    def keep(self, wanted: Mapping[str, Collection[int]]) -> None:
+    def keep(self, wanted: Mapping[str, Collection[int]], *, count: bool = True) -> None:
         self.kept += [row for rows in wanted.values() for row in rows]
+
+    def count(self, wanted: Mapping[str, Collection[int]]) -> None:
+        assert {row for rows in wanted.values() for row in rows} <= set(self.kept)
 
     def index(self, shard: str) -> ShardIndex:
         row = Row(

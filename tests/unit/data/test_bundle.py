@@ -11,13 +11,8 @@ import pytest
 from tests.unit.handmade import row, write_rows
 
 from mrcr_action.cache import CACHE_VARIABLE
-from mrcr_action.data.bundle import (
-    Bundle,
-    check_bundle,
-    read_bundle,
-    sha256_of,
-    write_bundle,
-)
+from mrcr_action.data.bundle import Bundle, check_bundle, read_bundle, sha256_of
+from mrcr_action.data.fetch import write_bundle
 from mrcr_action.data.paths import shards_of
 from mrcr_action.data.selection import Selection
 from mrcr_action.data.shards import Shards
@@ -232,7 +227,7 @@ def test_faulty_rows_are_not_bundled_but_listed(tmp_path: Path) -> None:
     assert [entry.fault for entry in entries] == [
         "",
         "the answer is not the nonce followed by the wanted reply",
-        "the prompt is not a list of messages",
+        "the prompt is not a list of messages: Expected `array`, got `object`",
         "",
     ]
     assert check_bundle(tmp_path / "bundle") == []

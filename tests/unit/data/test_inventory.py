@@ -8,7 +8,7 @@ import pytest
 from tests.unit.handmade import row, write_rows
 
 from mrcr_action.bins import Bin
-from mrcr_action.data.bundle import write_bundle
+from mrcr_action.data.fetch import write_bundle
 from mrcr_action.data.inventory import Entry, inventory_of, inventory_table, shards_in
 from mrcr_action.data.selection import Selection
 from mrcr_action.data.shards import Shards
