@@ -438,12 +438,12 @@ def test_a_blank_variable_is_no_threshold_and_no_way_around_one(blank: str) -> N
 
 
 def test_synthetic_samples_may_have_other_needle_counts() -> None:
-    flags = {"dataset": "rows", "needles": ["1", "3", "16"], "match_ratio_threshold": "{16: 0.5}"}
+    flags: dict[str, Any] = {"dataset": "rows", "needles": ["1", "3", "16"], "match_ratio_threshold": "{16: 0.5}"}
     assert resolve(None, {}, flags).config.needles == (1, 3, 16)
 
 
 def test_cells_may_be_excluded_by_needle_count_or_for_all() -> None:
-    flags = {"protocol": "openai", "exclude": ["n8/64K-128K", "512K-1M"]}
+    flags: dict[str, Any] = {"protocol": "openai", "exclude": ["n8/64K-128K", "512K-1M"]}
     assert resolve(None, {}, flags).config.exclude == ("n8/64K-128K", "512K-1M")
 
 
