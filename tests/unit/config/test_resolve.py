@@ -438,7 +438,11 @@ def test_a_blank_variable_is_no_threshold_and_no_way_around_one(blank: str) -> N
 
 
 def test_synthetic_samples_may_have_other_needle_counts() -> None:
-    flags: dict[str, Any] = {"dataset": "rows", "needles": ["1", "3", "16"], "match_ratio_threshold": "{16: 0.5}"}
+    flags: dict[str, Any] = {
+        "dataset": "rows",
+        "needles": ["1", "3", "16"],
+        "match_ratio_threshold": "{16: 0.5}",
+    }
     assert resolve(None, {}, flags).config.needles == (1, 3, 16)
 
 
