@@ -130,13 +130,13 @@ def _pyarrow(place: Place) -> Iterator[str]:
 
 def _reader(place: Place) -> Iterator[str]:
     """The project's reader alone: which rows is known from the short columns."""
-    from mrcr_action.data.parquet import read_prompts, read_short
+    from mrcr_action.data.parquet import read_short, read_texts
 
     yield "ready"
     sizes = read_short(place.first_shard)["n_chars"]
     rows = [row for row, size in enumerate(sizes) if size <= MAX_CHARS][:ROWS]
-    for _, prompt in read_prompts(place.first_shard, rows):
-        yield prompt.decode()
+    for _, text in read_texts(place.first_shard, rows):
+        yield text.prompt.decode()
 
 
 def _config(dataset: Path) -> RunConfig:
@@ -191,7 +191,7 @@ METHODS: dict[str, tuple[str, Callable[[Place], Iterator[str]]]] = {
     "datasets": ("datasets, streaming, shuffle(16)", _datasets),
     "pandas": ("pandas, whole file", _pandas),
     "pyarrow": ("pyarrow, iter_batches", _pyarrow),
-    "reader": ("read_prompts alone", _reader),
+    "reader": ("the reader alone", _reader),
     "first": ("choose and read, nothing cached", lambda place: _read(place, "openai")),
     "vllm": ("the same, in vLLM's order", lambda place: _read(place, "vllm")),
     "counted": ("the same, counted and checked", lambda place: _chosen(place.shards)),
@@ -325,7 +325,7 @@ def main() -> int:
     missed = 0
     peer, reader = found["datasets"], found["reader"]
     print(
-        f"read_prompts alone: {peer.cpu / reader.cpu:.1f} times less CPU of the process,"
+        f"the reader alone: {peer.cpu / reader.cpu:.1f} times less CPU of the process,"
         f" {peer.peak / reader.peak:.1f} times less memory"
     )
     for what, value, met in targets(found):

@@ -50,6 +50,7 @@ def environment(vllm: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MRCR_", "HF_", "VLLM_"))}
     return kept | {
         "MRCR_VLLM": vllm,
+        "MRCR_CACHE": str(tmp_path_factory.mktemp("cache")),
         "HF_HOME": str(tmp_path_factory.mktemp("hub")),
         "HF_HUB_OFFLINE": "1",
         "VLLM_CPU_KVCACHE_SPACE": "2",

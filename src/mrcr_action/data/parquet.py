@@ -1,4 +1,4 @@
-"""One parquet file of MRCR rows: its columns, its short fields, and the prompts that are wanted.
+"""One parquet file of MRCR rows: its columns, its short fields, and the texts that are wanted.
 
 A prompt has up to 5 MB, a file 400 of them, and the dataset's files hold all in one row group and
 one page, which no reader can enter in the middle. DuckDB unpacks such a page once and copies only
@@ -11,6 +11,7 @@ import glob
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from mrcr_action.data.store import Text
 from mrcr_action.errors import DataError
 
 if TYPE_CHECKING:
@@ -81,13 +82,13 @@ def read_short(path: Path) -> dict[str, list[Any]]:
     return columns
 
 
-def read_prompts(path: Path, rows: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """The prompts of some rows, as JSON in UTF-8, in the order of the file.
+def read_texts(path: Path, rows: Collection[int]) -> Iterator[tuple[int, Text]]:
+    """The prompts and answers of some rows, in the order of the file.
 
     Numbers beyond the file's last row are passed over.
 
     Raises:
-        DataError: as `check_parquet`; or the file is damaged, or a prompt is missing.
+        DataError: as `check_parquet`; or the file is damaged, or a text is missing.
     """
     wanted = sorted(set(rows))
     if not wanted:
@@ -95,15 +96,15 @@ def read_prompts(path: Path, rows: Collection[int]) -> Iterator[tuple[int, bytes
     with _opened(path) as connection:
         # The bounds let it pass over row groups.
         found = connection.execute(
-            "SELECT file_row_number, prompt FROM rows WHERE file_row_number BETWEEN ? AND ?"
+            "SELECT file_row_number, prompt, answer FROM rows WHERE file_row_number BETWEEN ? AND ?"
             " AND file_row_number IN (SELECT unnest(?))",
             [wanted[0], wanted[-1], wanted],
         )
         while (row := found.fetchone()) is not None:
-            number, prompt = row
-            if prompt is None:
-                raise DataError(f"{path}: row {number} has no prompt")
-            yield number, prompt.encode()
+            number, prompt, answer = row
+            if prompt is None or answer is None:
+                raise DataError(f"{path}: row {number} has no prompt or no answer")
+            yield number, Text(prompt.encode(), answer.encode())
 
 
 @contextmanager

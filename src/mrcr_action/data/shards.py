@@ -232,15 +232,12 @@ class Shards:
     def _texts(
         self, shard: str, store: ShardStore, kept: list[int], others: list[int]
     ) -> Iterator[tuple[int, Text]]:
-        from mrcr_action.data.parquet import read_prompts, read_short
+        from mrcr_action.data.parquet import read_texts
 
         for row in kept:
             yield row, store.read(row)
         if others:
-            path = self._source.file(shard)
-            answers = read_short(path)["answer"]
-            for row, prompt in read_prompts(path, others):
-                yield row, Text(prompt, answers[row].encode())
+            yield from read_texts(self._source.file(shard), others)
 
     def _facts(
         self, index: ShardIndex, wave: list[tuple[int, Text]], *, count: bool

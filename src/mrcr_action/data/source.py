@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mrcr_action.cache import entry
+from mrcr_action.cache import entry, locked
 from mrcr_action.data.paths import needles_of
 from mrcr_action.data.store import Row, ShardIndex, ShardStore
 from mrcr_action.errors import DataError
@@ -62,7 +62,11 @@ class Source:
         name = shard.rpartition("/")[2].removesuffix(".parquet")
         store = ShardStore(entry("rows", self._key(shard)), name)
         if not self._is_of_use(store):
-            store.begin(self._index(shard))
+            first = self._index(shard)
+            with locked(store.index_path):
+                # Another run may have begun, and learned, in the meantime.
+                if not self._is_of_use(store):
+                    store.begin(first)
         return store
 
     def file(self, shard: str) -> Path:
@@ -104,6 +108,7 @@ class Source:
         """Whether an earlier run left a store that this one may trust."""
         if not store.exists:
             return False
+        store.refresh()
         try:
             index = store.index
         except DataError:

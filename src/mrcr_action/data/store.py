@@ -127,6 +127,10 @@ class ShardStore:
             self._index = self._read_index()
         return self._index
 
+    def refresh(self) -> None:
+        """Read the index anew when it is looked at next."""
+        self._index = None
+
     def begin(self, index: ShardIndex) -> None:
         """Write a first index, without texts."""
         self._write(index)

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrcr_action.data.layout import SCHEMA
-from mrcr_action.data.parquet import COLUMNS, check_parquet, read_prompts, read_short
+from mrcr_action.data.parquet import COLUMNS, check_parquet, read_short, read_texts
 from mrcr_action.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 ROWS = 9
@@ -44,6 +45,10 @@ def written(path: Path, what: pa.Table | None = None, **options: Any) -> Path:
     return path
 
 
+def read_prompts(path: Path, rows: Collection[int]) -> Iterator[tuple[int, bytes]]:
+    return ((row, text.prompt) for row, text in read_texts(path, rows))
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return written(tmp_path / "2needle_0.parquet")
@@ -51,6 +56,13 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_columns_are_those_that_are_written() -> None:
     assert set(SCHEMA.names) == set(COLUMNS)
+
+
+def test_an_answer_comes_with_its_prompt(file: Path) -> None:
+    assert [text.answer for _, text in read_texts(file, [1, 4])] == [
+        "nonce1é".encode(),
+        "nonce4é".encode(),
+    ]
 
 
 def test_rows_come_in_the_order_of_the_file_and_only_those_asked_for(file: Path) -> None:

@@ -18,7 +18,7 @@ from mrcr_action.data.layout import SCHEMA, write_synthetic
 from mrcr_action.data.parquet import check_parquet
 from mrcr_action.data.paths import shard_path, shards_of
 from mrcr_action.data.shards import Shards
-from mrcr_action.data.store import ShardStore
+from mrcr_action.data.store import ShardStore, Text
 from mrcr_action.errors import DataError
 from mrcr_action.sample import Sample
 from mrcr_action.tokens import count_sample_parts
@@ -49,13 +49,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     from mrcr_action.data import parquet
 
     passes: list[list[int]] = []
-    read = parquet.read_prompts
+    read = parquet.read_texts
 
-    def counted(path: Path, rows: Any) -> Iterator[tuple[int, bytes]]:
+    def counted(path: Path, rows: Any) -> Iterator[tuple[int, Text]]:
         passes.append(sorted(rows))
         return read(path, rows)
 
-    monkeypatch.setattr(parquet, "read_prompts", counted)
+    monkeypatch.setattr(parquet, "read_texts", counted)
     return passes
 
 
