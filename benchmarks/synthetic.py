@@ -16,9 +16,9 @@ import sys
 import time
 
 from mrcr_action.bins import BINS, Bin
-from mrcr_action.data.synthetic import SyntheticSpec, synthetic_row, synthetic_rows
 from mrcr_action.grade import grade
 from mrcr_action.sample import Sample
+from mrcr_action.synthetic import SyntheticSpec, synthetic_row, synthetic_rows
 from mrcr_action.tokens import count
 
 MEASURED = (BINS[0], BINS[2], BINS[4])

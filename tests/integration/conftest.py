@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from mrcr_action.bins import parse_bin
-from mrcr_action.data.layout import write_synthetic
+from mrcr_action.data.writer import write_synthetic
 from mrcr_action.journal import read_journal
 from mrcr_action.result import Record, Result, decode_result
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mrcr_action.data.layout import SCHEMA, shard_path
 from mrcr_action.data.order import candidates_in_order
+from mrcr_action.data.paths import shard_path
 from mrcr_action.data.shards import Shards
+from mrcr_action.data.writer import SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action import tokens
-from mrcr_action.data.layout import write_parquet
+from mrcr_action.data.writer import write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

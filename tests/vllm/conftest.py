@@ -14,7 +14,7 @@ import pytest
 from tests.vllm.rows import rows
 from tests.vllm.running import START_SECONDS, Running, free_port, healthy
 
-from mrcr_action.data.layout import write_parquet
+from mrcr_action.data.writer import write_parquet
 from mrcr_action.probe import build
 
 if TYPE_CHECKING:

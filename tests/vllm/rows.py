@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action.bins import parse_bin
-from mrcr_action.data.layout import write_parquet
-from mrcr_action.data.synthetic import question, request, synthetic_rows
+from mrcr_action.data.writer import write_parquet
+from mrcr_action.synthetic import question, request, synthetic_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

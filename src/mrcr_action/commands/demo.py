@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mrcr_action.bins import parse_bin
 from mrcr_action.config import RunConfig
 from mrcr_action.config.resolve import Resolved
-from mrcr_action.data.layout import write_synthetic
+from mrcr_action.data.writer import write_synthetic
 from mrcr_action.errors import UsageError
 from mrcr_action.report.files import prepare_folder
 from mrcr_action.server.process import ProcessServer, free_port

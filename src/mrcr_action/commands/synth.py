@@ -8,7 +8,7 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from mrcr_action.bins import Bin, parse_bin
-from mrcr_action.data.layout import write_synthetic
+from mrcr_action.data.writer import write_synthetic
 from mrcr_action.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ class Source:
         if self.folder is not None:
             return self.folder / shard
         if shard not in self._files:
-            from mrcr_action.data.hub import fetch_shard
+            from mrcr_action.hub import fetch_shard
 
             assert self.revision is not None
             found = fetch_shard(

@@ -22,7 +22,8 @@ REVISION = "f4c69fae7cf81f7ca26b9fee34b392a50f6b8a1d"
 
 DRIVER = """
 import json, resource, sys, time
-from mrcr_action.data import download, hub
+from mrcr_action import hub
+from mrcr_action.hub import download
 order = json.loads(sys.argv[1])
 for name, value in order["constants"].items():
     assert hasattr(download, name)

@@ -26,12 +26,12 @@ from tests.unit.handmade import WORDS, row, write_rows
 from mrcr_action.bins import ALL_BINS, BINS, Bin, bin_of
 from mrcr_action.choice.shares import level
 from mrcr_action.client import Denied, ModelEntry
-from mrcr_action.data.layout import SCHEMA, write_parquet
 from mrcr_action.data.order import candidates_in_order
 from mrcr_action.data.paths import shards_of
 from mrcr_action.data.shards import Shards
-from mrcr_action.data.synthetic import SyntheticSpec, synthetic_row
+from mrcr_action.data.writer import SCHEMA, write_parquet
 from mrcr_action.errors import NothingFits
+from mrcr_action.synthetic import SyntheticSpec, synthetic_row
 from mrcr_action.tokens import count_sample
 
 if TYPE_CHECKING:

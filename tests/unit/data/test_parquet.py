@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mrcr_action.data.layout import SCHEMA
 from mrcr_action.data.parquet import COLUMNS, check_parquet, read_short, read_texts
+from mrcr_action.data.writer import SCHEMA
 from mrcr_action.errors import DataError
 
 if TYPE_CHECKING:

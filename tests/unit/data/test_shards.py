@@ -14,11 +14,11 @@ import pytest
 from tests.unit.handmade import row, write_rows
 
 from mrcr_action.bins import Bin
-from mrcr_action.data.layout import SCHEMA, write_synthetic
 from mrcr_action.data.parquet import check_parquet
 from mrcr_action.data.paths import shard_path, shards_of
 from mrcr_action.data.shards import Shards
 from mrcr_action.data.store import ShardStore, Text
+from mrcr_action.data.writer import SCHEMA, write_synthetic
 from mrcr_action.errors import DataError
 from mrcr_action.sample import Sample
 from mrcr_action.tokens import count_sample_parts

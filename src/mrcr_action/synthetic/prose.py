@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mrcr_action.data.blocks import Writer, sentence
-from mrcr_action.data.forms import FORMS, Form
-from mrcr_action.data.motifs import rules_for
-from mrcr_action.data.words import HOSTILE
+from mrcr_action.synthetic.blocks import Writer, sentence
+from mrcr_action.synthetic.forms import FORMS, Form
+from mrcr_action.synthetic.motifs import rules_for
+from mrcr_action.synthetic.words import HOSTILE
 
 if TYPE_CHECKING:
-    from mrcr_action.data.grammar import Dice
-    from mrcr_action.data.scripts import Script
+    from mrcr_action.synthetic.grammar import Dice
+    from mrcr_action.synthetic.scripts import Script
 
 SHORTEST_FORM = 159
 """Characters below which a piece is a few lines without any form; the real set has none such."""

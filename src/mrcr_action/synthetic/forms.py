@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mrcr_action.data.blocks import (
+from mrcr_action.synthetic.blocks import (
     Block,
     abroad,
     bullets,
@@ -191,4 +191,4 @@ FORMS = {
         percent=95,
     ),
 }
-"""One form for each of `mrcr_action.data.topics.FORMATS`."""
+"""One form for each of `mrcr_action.synthetic.topics.FORMATS`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mrcr_action.sample import NONCE_LENGTH
 
 if TYPE_CHECKING:
-    from mrcr_action.data.grammar import Dice
+    from mrcr_action.synthetic.grammar import Dice
 
 _ALPHANUMERIC = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _SUFFIXES = {1: "st", 2: "nd", 3: "rd"}

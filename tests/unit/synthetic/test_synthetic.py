@@ -16,12 +16,9 @@ from hypothesis import strategies as st
 
 import mrcr_action
 from mrcr_action.bins import BINS, Bin, parse_bin
-from mrcr_action.data.forms import FORMS
-from mrcr_action.data.grammar import Dice, fill
-from mrcr_action.data.prose import LONGEST_PIECE, piece
-from mrcr_action.data.scripts import SCRIPTS, Script
-from mrcr_action.data.sentences import RULES
-from mrcr_action.data.synthetic import (
+from mrcr_action.errors import UsageError
+from mrcr_action.sample import NEEDLE_COUNTS, Sample
+from mrcr_action.synthetic import (
     MOST_NEEDLES,
     SyntheticSpec,
     question,
@@ -29,10 +26,13 @@ from mrcr_action.data.synthetic import (
     synthetic_row,
     synthetic_rows,
 )
-from mrcr_action.data.topics import FORMATS, TOPICS
-from mrcr_action.data.words import HOSTILE
-from mrcr_action.errors import UsageError
-from mrcr_action.sample import NEEDLE_COUNTS, Sample
+from mrcr_action.synthetic.forms import FORMS
+from mrcr_action.synthetic.grammar import Dice, fill
+from mrcr_action.synthetic.prose import LONGEST_PIECE, piece
+from mrcr_action.synthetic.scripts import SCRIPTS, Script
+from mrcr_action.synthetic.sentences import RULES
+from mrcr_action.synthetic.topics import FORMATS, TOPICS
+from mrcr_action.synthetic.words import HOSTILE
 from mrcr_action.tokens import count_sample
 
 PINNED = "dadfd52498fe4ec71cf08b1a8a6e1282b12d077cb77db523d0ab221c7d7e8c95"
@@ -147,7 +147,7 @@ def test_a_row_is_the_same_bytes_everywhere() -> None:
 def test_a_row_does_not_depend_on_the_hash_seed_of_the_process() -> None:
     code = (
         "import hashlib, json; from mrcr_action.bins import Bin; "
-        "from mrcr_action.data.synthetic import SyntheticSpec, synthetic_row; "
+        "from mrcr_action.synthetic import SyntheticSpec, synthetic_row; "
         "row = synthetic_row(SyntheticSpec(n_needles=4, bin=Bin(512, 1024), seed=7, index=3)); "
         "print(hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest())"
     )

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.data.forms import FORMS
-from mrcr_action.data.grammar import Dice
-from mrcr_action.data.preamble import another, preamble
-from mrcr_action.data.prose import SHORTEST_FORM, aside, piece, reluctance
-from mrcr_action.data.scripts import SCRIPTS, Script
-from mrcr_action.data.topics import FORMATS, TOPICS
-from mrcr_action.data.turns import draw_nonce, question, request
 from mrcr_action.errors import UsageError
 from mrcr_action.sample import NONCE_LENGTH
+from mrcr_action.synthetic.forms import FORMS
+from mrcr_action.synthetic.grammar import Dice
+from mrcr_action.synthetic.preamble import another, preamble
+from mrcr_action.synthetic.prose import SHORTEST_FORM, aside, piece, reluctance
+from mrcr_action.synthetic.scripts import SCRIPTS, Script
+from mrcr_action.synthetic.topics import FORMATS, TOPICS
+from mrcr_action.synthetic.turns import draw_nonce, question, request
 from mrcr_action.tokens import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mrcr_action.data.spec import SyntheticSpec
+    from mrcr_action.synthetic.spec import SyntheticSpec
 
 DATE_ADDED = "01-02-2026"
 """``date_added`` of every synthetic row: a fixed day, so that equal seeds give equal bytes."""

@@ -10,7 +10,7 @@ same topic are then no more alike than two that a person wrote.
 
 from __future__ import annotations
 
-from mrcr_action.data.words import WORDS
+from mrcr_action.synthetic.words import WORDS
 
 _SENTENCES = (
     "Nobody in {town} had expected {topic}, least of all the {being}.",

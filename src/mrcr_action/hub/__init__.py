@@ -2,7 +2,7 @@
 
 The cache, the address, the token and offline mode are the library's (``HF_HOME``, ``HF_ENDPOINT``,
 ``HF_TOKEN``, ``HF_HUB_OFFLINE``), so that it and ``datasets`` find what is fetched here, and the
-other way round. The bytes are fetched by `mrcr_action.data.download`, which says why.
+other way round. The bytes are fetched by `mrcr_action.hub.download`, which says why.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrcr_action.config.keys import DATASET, REVISION
-from mrcr_action.data.download import Download, in_mib
-from mrcr_action.data.hub_cache import HubCache, check_room, sha256_of, size_of
-from mrcr_action.data.hub_client import hub_client, hub_url, load_library
-from mrcr_action.data.hub_errors import OFFLINE_HINT, Unreachable
 from mrcr_action.errors import DataError
+from mrcr_action.hub.cache import HubCache, check_room, sha256_of, size_of
+from mrcr_action.hub.client import hub_client, hub_url, load_library
+from mrcr_action.hub.download import Download, in_mib
+from mrcr_action.hub.errors import OFFLINE_HINT, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mrcr_action.data.download import Remote
+    from mrcr_action.hub.download import Remote
 
 PINNED: dict[str, str] = {
     "2needle/2needle_0.parquet": "1c297b254bf64a31856b74918cd7db889a214503e0b67daa834e84f20df6aa93",

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.data.row import DATE_ADDED, Row
-from mrcr_action.data.spec import LONGEST_ROW, MOST_NEEDLES, SyntheticSpec
-from mrcr_action.data.turns import question, request
+from mrcr_action.synthetic.row import DATE_ADDED, Row
+from mrcr_action.synthetic.spec import LONGEST_ROW, MOST_NEEDLES, SyntheticSpec
+from mrcr_action.synthetic.turns import question, request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

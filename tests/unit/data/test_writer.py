@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrcr_action.bins import Bin
-from mrcr_action.data import layout
-from mrcr_action.data.layout import SCHEMA, shard_path, write_parquet, write_synthetic
-from mrcr_action.data.synthetic import synthetic_rows
+from mrcr_action.data import writer
+from mrcr_action.data.paths import shard_path
+from mrcr_action.data.writer import SCHEMA, write_parquet, write_synthetic
 from mrcr_action.errors import OutputError, UsageError
 from mrcr_action.sample import Sample
+from mrcr_action.synthetic import synthetic_rows
 
 SMALL = Bin(512, 1024)
 LARGER = Bin(1024, 2048)
@@ -76,7 +77,7 @@ def test_hostile_rows_survive_the_file(tmp_path: Path) -> None:
 def test_long_shards_are_written_group_by_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(layout, "_GROUP_CHARS", 6000)
+    monkeypatch.setattr(writer, "_GROUP_CHARS", 6000)
     rows = list(synthetic_rows([2], [SMALL], 20, 0))
     first, _ = write_parquet(rows, tmp_path)
     assert pq.ParquetFile(first).num_row_groups > 1

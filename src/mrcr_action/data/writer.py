@@ -1,4 +1,4 @@
-"""The dataset's files: which rows lie in which parquet shard, and with which columns."""
+"""Writing the dataset's files: parquet shards with its columns, in its layout."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrcr_action.data.paths import PARTS, shard_path
-from mrcr_action.data.synthetic import synthetic_rows
 from mrcr_action.errors import OutputError
+from mrcr_action.synthetic import synthetic_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from mrcr_action.bins import Bin
-
-__all__ = ["PARTS", "SCHEMA", "shard_path", "write_parquet", "write_synthetic"]
 
 SCHEMA = pa.schema(
     [

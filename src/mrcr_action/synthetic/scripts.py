@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mrcr_action.data.blocks import Writer, paragraph, refrain, sentence, stanza
-from mrcr_action.data.forms import Form
-from mrcr_action.data.words import WORDS
+from mrcr_action.synthetic.blocks import Writer, paragraph, refrain, sentence, stanza
+from mrcr_action.synthetic.forms import Form
+from mrcr_action.synthetic.words import WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class Script:
     joint: str
     """What stands between two sentences."""
     rules: Mapping[str, Sequence[str]]
-    """Choices for each name in braces, as in `mrcr_action.data.sentences.RULES`."""
+    """Choices for each name in braces, as in `mrcr_action.synthetic.sentences.RULES`."""
     form: Form
 
 

@@ -1,9 +1,9 @@
 import pytest
 
 from mrcr_action.bins import BINS, Bin
-from mrcr_action.data.synthetic import SyntheticSpec, synthetic_row
 from mrcr_action.errors import UsageError
 from mrcr_action.sample import Sample
+from mrcr_action.synthetic import SyntheticSpec, synthetic_row
 from mrcr_action.tokens import count_sample
 
 EDGES = [(Bin(256, 1024), 512), (BINS[0], 4096), (BINS[0], 8192), (BINS[1], 8193)]

@@ -6,9 +6,9 @@ import statistics
 import pytest
 
 from mrcr_action.bins import parse_bin
-from mrcr_action.data.synthetic import synthetic_rows
 from mrcr_action.grade import Grade, grade
 from mrcr_action.sample import Sample
+from mrcr_action.synthetic import synthetic_rows
 
 
 def grades(bin_: str, rows: int) -> list[Grade]:

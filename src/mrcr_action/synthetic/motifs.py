@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from mrcr_action.data.grammar import Dice
-from mrcr_action.data.sentences import RULES
+from mrcr_action.synthetic.grammar import Dice
+from mrcr_action.synthetic.sentences import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ _PERCENT = 45
 
 @functools.cache
 def rules_for(topic: str) -> Mapping[str, tuple[str, ...]]:
-    """The rules of `mrcr_action.data.sentences`, with the words of this topic more likely."""
+    """The rules of `mrcr_action.synthetic.sentences`, with the words of this topic more likely."""
     dice = Dice("motifs", topic)
     rules = dict(RULES)
     for name, many in _MOTIFS.items():

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from mrcr_action.data.hub import PINNED
-from mrcr_action.data.hub_cache import check_room, size_of
-from mrcr_action.data.hub_client import hub_url
-from mrcr_action.data.hub_errors import Trouble, Unreachable, error_of_failure, error_of_status
-from mrcr_action.data.layout import PARTS, shard_path
+from mrcr_action.data.paths import PARTS, shard_path
 from mrcr_action.errors import DataError
+from mrcr_action.hub import PINNED
+from mrcr_action.hub.cache import check_room, size_of
+from mrcr_action.hub.client import hub_url
+from mrcr_action.hub.errors import Trouble, Unreachable, error_of_failure, error_of_status
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mrcr_action.data.prose import piece
-from mrcr_action.data.topics import FORMATS, TOPICS
-from mrcr_action.data.turns import draw_nonce, question, request
+from mrcr_action.synthetic.prose import piece
+from mrcr_action.synthetic.topics import FORMATS, TOPICS
+from mrcr_action.synthetic.turns import draw_nonce, question, request
 
 if TYPE_CHECKING:
-    from mrcr_action.data.grammar import Dice
+    from mrcr_action.synthetic.grammar import Dice
 
 _OPENING = (
     "Here are some examples of conversations succeeded by a follow-up question answered correctly:"

@@ -14,7 +14,7 @@ FORMATS = (
     "speech",
     "recipe",
 )
-"""Kinds of pieces a conversation asks for; `mrcr_action.data.forms` has a form for each."""
+"""Kinds of pieces a conversation asks for; `mrcr_action.synthetic.forms` has a form for each."""
 
 # No topic begins another one, so no request is the beginning of another request.
 _TOPICS = """

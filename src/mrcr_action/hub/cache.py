@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrcr_action.data.download import LONGEST_SECONDS, in_mib
 from mrcr_action.errors import DataError
+from mrcr_action.hub.download import LONGEST_SECONDS, in_mib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from mrcr_action.data.hub_errors import (
+from mrcr_action.errors import DataError
+from mrcr_action.hub.errors import (
     OFFLINE_HINT,
     Trouble,
     error_of_failure,
@@ -29,7 +30,6 @@ from mrcr_action.data.hub_errors import (
     origin_of,
     unreachable,
 )
-from mrcr_action.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mrcr_action.data.grammar import Dice, fill
+from mrcr_action.synthetic.grammar import Dice, fill
 
 
 @dataclass
