@@ -52,8 +52,11 @@ vllm: $(READY) vllm-environment ## real vLLM on the CPU
 vllm-environment: ## install real vLLM for CPUs into a cache, unless it is there (1 to 3 minutes)
 	@tests/vllm/environment/install.sh > /dev/null
 
-bench: $(READY) ## the measurements behind the figures in the documentation
+bench: $(READY) ## the measurements behind the figures in the documentation (minutes; 5 GB in .cache)
 	$(BIN)/python benchmarks/start.py
+	$(BIN)/python benchmarks/tokens.py
+	$(BIN)/python benchmarks/synthetic.py
+	-$(BIN)/python benchmarks/data.py .cache/benchmark --plan
 
 lock: $(READY) ## pin the newest versions again (needs uv)
 	uv pip compile pyproject.toml requirements/dev.in --universal --python-version 3.11 \

@@ -87,56 +87,56 @@ class Place:
         return self.shards / SHARDS[0]
 
 
-def _datasets(place: Place) -> Iterator[str]:
+def _datasets(place: Place) -> Iterator[int]:
     import datasets
 
-    yield "ready"
+    yield 0
     stream = datasets.load_dataset(
         "parquet", data_files=str(place.first_shard), split="train", streaming=True
     )
     taken = 0
     for row in stream.shuffle(seed=SEED + NEEDLES, buffer_size=16):
         if row["n_chars"] <= MAX_CHARS:
-            yield row["prompt"]
+            yield len(row["prompt"])
             taken += 1
             if taken == ROWS:
                 return
 
 
-def _pandas(place: Place) -> Iterator[str]:
+def _pandas(place: Place) -> Iterator[int]:
     import pandas as pd  # type: ignore[import-untyped]
 
-    yield "ready"
+    yield 0
     frame = pd.read_parquet(place.first_shard)
-    yield from frame[frame.n_chars <= MAX_CHARS].head(ROWS).prompt
+    yield from map(len, frame[frame.n_chars <= MAX_CHARS].head(ROWS).prompt)
 
 
-def _pyarrow(place: Place) -> Iterator[str]:
+def _pyarrow(place: Place) -> Iterator[int]:
     """A pass that keeps what is wanted: the first 40 rows that pass, in the file's order."""
     import pyarrow.parquet as pq
 
-    yield "ready"
+    yield 0
     taken = 0
     with pq.ParquetFile(place.first_shard, buffer_size=1 << 20, pre_buffer=False) as file:
         for batch in file.iter_batches(4, columns=["n_chars", "prompt"], use_threads=False):
             sizes = batch.column("n_chars").to_pylist()
             for size, prompt in zip(sizes, batch.column("prompt"), strict=True):
                 if size <= MAX_CHARS and taken < ROWS:
-                    yield prompt.as_py()
+                    yield len(prompt.as_py())
                     taken += 1
             if taken == ROWS:
                 return
 
 
-def _reader(place: Place) -> Iterator[str]:
+def _reader(place: Place) -> Iterator[int]:
     """The project's reader alone: which rows is known from the short columns."""
     from mrcr_action.data.parquet import read_short, read_texts
 
-    yield "ready"
+    yield 0
     sizes = read_short(place.first_shard)["n_chars"]
     rows = [row for row, size in enumerate(sizes) if size <= MAX_CHARS][:ROWS]
     for _, text in read_texts(place.first_shard, rows):
-        yield text.prompt.decode()
+        yield len(text.prompt.decode())
 
 
 def _config(dataset: Path) -> RunConfig:
@@ -145,49 +145,48 @@ def _config(dataset: Path) -> RunConfig:
     return RunConfig(protocol="vllm", needles=(NEEDLES,), seed=SEED, dataset=str(dataset))
 
 
-def _read(place: Place, protocol: str) -> Iterator[str]:
+def _read(place: Place, protocol: str) -> Iterator[int]:
     """Choose and read, as far as the peers go."""
     from mrcr_action.data.order import candidates_in_order
     from mrcr_action.data.shards import Shards
 
-    yield "ready"
+    yield 0
     shards = Shards(str(place.shards), "")
     order = candidates_in_order(shards, protocol=protocol, n_needles=NEEDLES, seed=SEED)
     own = [row for row in order if row.shard == SHARDS[0]]
     chosen = [row for row in own if row.n_chars <= MAX_CHARS][:ROWS]
     shards.keep({SHARDS[0]: [row.row for row in chosen]}, count=False)
     for row in chosen:
-        yield "".join(message.content for message in shards.load(row.shard, row.row).messages)
+        yield shards.load(row.shard, row.row).n_chars
 
 
-def _chosen(dataset: Path) -> Iterator[str]:
+def _chosen(dataset: Path) -> Iterator[int]:
     """What a run does before it asks: it chooses, then loads what it will send."""
     from mrcr_action.choice import Choice
 
-    yield "ready"
+    yield 0
     choice = Choice(_config(dataset))
     choice.check()
     plan = asyncio.run(choice.choose(limit=WINDOW))
     for ask in plan.asks:
-        sample = choice.shards.load(ask.shard, ask.row)
-        yield "".join(message.content for message in sample.messages)
+        yield choice.shards.load(ask.shard, ask.row).n_chars
 
 
-def _planned(place: Place) -> Iterator[str]:
+def _planned(place: Place) -> Iterator[int]:
     """The openai protocol's choice over six shards, as a server with a window of 1M gets it."""
     from mrcr_action.choice import Choice
     from mrcr_action.config import RunConfig
 
-    yield "ready"
+    yield 0
     config = RunConfig(protocol="openai", seed=SEED, dataset=str(place.full_bundle))
     choice = Choice(config)
     choice.check()
     plan = asyncio.run(choice.choose(limit=LONGEST_WINDOW))
     for ask in plan.asks:
-        yield ask.sha256
+        yield ask.o200k_tokens
 
 
-METHODS: dict[str, tuple[str, Callable[[Place], Iterator[str]]]] = {
+METHODS: dict[str, tuple[str, Callable[[Place], Iterator[int]]]] = {
     "datasets": ("datasets, streaming, shuffle(16)", _datasets),
     "pandas": ("pandas, whole file", _pandas),
     "pyarrow": ("pyarrow, iter_batches", _pyarrow),
@@ -207,9 +206,9 @@ def child(method: str, place: Place) -> None:
     next(found)
     begin, wall = time.process_time(), time.perf_counter()
     rows = chars = 0
-    for text in found:
+    for size in found:
         rows += 1
-        chars += len(text)
+        chars += size
     wall = time.perf_counter() - wall
     print(json.dumps([time.process_time() - begin, wall, rows, chars]))
 

@@ -61,16 +61,17 @@ class Sample:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], *, shard: str, index: int) -> Sample:
-        """Read a row with the dataset's own columns.
+        """Read a row with the dataset's own columns; prompt and answer may be bytes in UTF-8.
 
         Raises:
             ValueError: the prompt is not a JSON list of messages with a role and a content.
         """
         messages = parse_prompt(row["prompt"])
+        answer = row["answer"]
         return cls(
             id=SampleId(shard, index, content_hash(row["prompt"], row["answer"])),
             messages=messages,
-            answer=row["answer"],
+            answer=answer.decode() if isinstance(answer, bytes) else answer,
             nonce=row["random_string_to_prepend"],
             n_needles=int(row["n_needles"]),
             desired_msg_index=int(row["desired_msg_index"]),
@@ -97,8 +98,8 @@ class Sample:
         return found
 
 
-def parse_prompt(prompt: str) -> tuple[Message, ...]:
-    """The messages of a ``prompt`` column: a JSON list of ``{role, content}``.
+def parse_prompt(prompt: str | bytes) -> tuple[Message, ...]:
+    """The messages of a ``prompt`` column: a JSON list of ``{role, content}``, bytes in UTF-8.
 
     Raises:
         ValueError: it is something else, or holds text that is not Unicode.

@@ -252,8 +252,8 @@ def sample_of(entry: Row, text: Text, *, shard: str, row: int) -> Sample:
     try:
         return Sample.from_row(
             {
-                "prompt": text.prompt.decode(),
-                "answer": text.answer.decode(),
+                "prompt": text.prompt,
+                "answer": text.answer,
                 "random_string_to_prepend": entry.nonce,
                 "n_needles": entry.n_needles,
                 "desired_msg_index": entry.desired_msg_index,
