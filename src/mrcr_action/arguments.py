@@ -1,0 +1,206 @@
+"""The command line's words: commands and their flags, each added when its command is used."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EPILOG = """\
+exit codes:
+  0  pass              1  a threshold was missed        2  usage or configuration
+  3  cannot judge: server, infrastructure or data      130  cancelled
+
+start here:
+  mrcr demo                                   the whole pipeline in seconds, without a GPU
+  mrcr run configs/Qwen3.5-4B.yaml            start vLLM, evaluate, gate, stop it
+  mrcr run --base-url http://127.0.0.1:8000   evaluate a server that already runs
+"""
+
+SYNTH_EPILOG = """\
+The text is made up by a grammar from the seed: no model has seen it, and no network is needed.
+The columns and the folders are those of openai/mrcr.
+
+examples:
+  mrcr synth --out samples                                    15 short samples, for a first run
+  mrcr synth --bins 32K-64K 64K-128K --per-cell 10 --out samples
+  mrcr synth --needles 1 3 16 --bins 512K-1M --per-cell 1 --out samples
+  mrcr run --dataset samples --base-url http://127.0.0.1:8000      ask a server for the answers
+"""
+
+
+class _Command(argparse.ArgumentParser):
+    """A command whose flags are added when it is used: `mrcr --help` needs none of them."""
+
+    fill: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        fill, self.fill = self.fill, None
+        if fill is not None:
+            fill(self)
+        return super().parse_known_args(args, namespace)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all commands; it says in ``command`` which one was chosen."""
+    parser = argparse.ArgumentParser(
+        prog="mrcr",
+        description="Does this server still read long contexts? Runs OpenAI's MRCR benchmark"
+        " against a vLLM server and ends in a verdict for CI.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mrcr {__version__}")
+    commands = _commands_of(parser)
+    _command(commands, "run", _fill_run, "take configurations to a verdict")
+    _command(commands, "plan", _fill_plan, "show what a run would ask, without asking it")
+    commands.add_parser(
+        "data", help="fetch, check and list samples, for use without a network"
+    ).fill = _fill_data
+    _command(commands, "demo", _fill_demo, "run the whole pipeline against a stand-in server")
+    _command(commands, "synth", _fill_synth, "write synthetic samples in the dataset's layout")
+    _command(commands, "schema", _fill_schema, "print a JSON Schema")
+    return parser
+
+
+def _commands_of(parser: argparse.ArgumentParser) -> Any:
+    return parser.add_subparsers(
+        required=True, metavar="COMMAND", title="commands", parser_class=_Command
+    )
+
+
+def _command(
+    commands: Any,
+    name: str,
+    fill: Callable[[argparse.ArgumentParser], None],
+    summary: str,
+    *,
+    within: str = "",
+) -> None:
+    parser: _Command = commands.add_parser(
+        name, help=summary, description=summary[0].upper() + summary[1:] + "."
+    )
+    parser.set_defaults(command=f"{within} {name}".strip())
+    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    parser.fill = fill
+
+
+def _fill_run(run: argparse.ArgumentParser) -> None:
+    from mrcr_action.config.flags import add_config_flags
+
+    run.add_argument(
+        "configs",
+        nargs="*",
+        metavar="CONFIG",
+        help="YAML files, or lists of them (one a line, relative to the list)",
+    )
+    add_config_flags(run)
+
+
+def _fill_plan(plan: argparse.ArgumentParser) -> None:
+    from mrcr_action.config.flags import add_config_flags
+
+    plan.add_argument("configs", nargs="*", metavar="CONFIG", help="as for `mrcr run`")
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    _add_window(plan)
+    add_config_flags(plan)
+
+
+def _fill_data(data: argparse.ArgumentParser) -> None:
+    commands = _commands_of(data)
+    for name, fill, summary in (
+        ("fetch", _fill_fetch, "write the samples that a configuration can use to a folder"),
+        ("check", _fill_folder, "read all of a folder of samples for faults"),
+        ("stats", _fill_folder, "count a folder's samples by needles and length"),
+        ("key", _fill_key, "print a name for that folder in a cache, such as CI's"),
+    ):
+        _command(commands, name, fill, summary, within="data")
+
+
+def _fill_key(key: argparse.ArgumentParser) -> None:
+    from mrcr_action.config.flags import add_group
+
+    key.add_argument(
+        "config", nargs="?", metavar="CONFIG", help="default: all samples of --needles, --bins"
+    )
+    _add_window(key)
+    add_group(key, "the samples")
+
+
+def _fill_fetch(fetch: argparse.ArgumentParser) -> None:
+    _fill_key(fetch)
+    fetch.add_argument("--to", required=True, metavar="DIR", help="folder to write, or to replace")
+
+
+def _fill_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dataset", metavar="DIR", help="a bundle, or a local dataset")
+
+
+def _fill_demo(demo: argparse.ArgumentParser) -> None:
+    demo.add_argument(
+        "--break",
+        dest="broken",
+        metavar="FAULT",
+        help="switch a fault on: window, drop-nonce, wrong-needle, garble, truncate, abort, cut,"
+        " or any FAULT of `python -m mrcr_action.standin --help`",
+    )
+    demo.add_argument("--output-dir", default="mrcr-demo", metavar="DIR", help="default: mrcr-demo")
+
+
+def _fill_synth(synth: argparse.ArgumentParser) -> None:
+    synth.epilog = SYNTH_EPILOG
+    synth.formatter_class = argparse.RawDescriptionHelpFormatter
+    synth.add_argument(
+        "--needles",
+        nargs="+",
+        type=int,
+        default=[2, 4, 8],
+        metavar="N",
+        help="how many identical requests a sample holds, each 1 to 16 (default: 2 4 8)",
+    )
+    synth.add_argument(
+        "--bins",
+        nargs="+",
+        default=["4K-8K"],
+        metavar="LOW-HIGH",
+        help="length ranges in o200k tokens of prompt and answer, up to 512K-1M (default: 4K-8K)",
+    )
+    synth.add_argument(
+        "--per-cell",
+        type=int,
+        default=5,
+        metavar="N",
+        help="samples for each needle count in each range (default: 5)",
+    )
+    synth.add_argument(
+        "--non-latin",
+        type=int,
+        default=0,
+        metavar="PERCENT",
+        help="share of the pieces in Greek, Cyrillic, Arabic, Devanagari, Chinese, Japanese or"
+        " Korean, 0 to 100 (default: 0)",
+    )
+    synth.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="the same seed makes the same samples; another one makes new text (default: 0)",
+    )
+    synth.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+
+
+def _fill_schema(schema: argparse.ArgumentParser) -> None:
+    schema.add_argument("document", choices=["config", "result"])
+
+
+def _add_window(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--window",
+        metavar="TOKENS",
+        help="the server's context length, such as 131072 or 128K (default: --max-model-len of"
+        " server_args)",
+    )
