@@ -92,7 +92,7 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(mrcr: Mrcr) -> None:
 def test_a_fault_of_the_program_itself_is_called_one_and_exits_3(mrcr: Mrcr) -> None:
     code = (
         "import sys; from mrcr_action import cli;"
-        "cli._schema = lambda options: 1 / 0; sys.exit(cli.main(sys.argv[1:]))"
+        "cli.COMMANDS['schema'] = lambda options: 1 / 0; sys.exit(cli.main(sys.argv[1:]))"
     )
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

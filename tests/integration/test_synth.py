@@ -156,7 +156,7 @@ def bad_data(shared_mrcr: Mrcr, dataset: Path) -> Ended:
         ("empty", "empty/2needle/2needle_0.parquet: not a parquet file"),
         ("cut", "cut/2needle/2needle_0.parquet: not a parquet file"),
         ("half", "half/4needle/4needle_0.parquet: no such file"),
-        ("spoilt", "./spoilt: 2needle/2needle_0.parquet cannot be loaded: "),
+        ("spoilt", "spoilt/2needle/2needle_0.parquet: cannot be read: "),
         ("rowless", "rowless/2needle/2needle_0.parquet: no rows"),
         ("missing", "missing/2needle/2needle_0.parquet: no such file"),
     ],

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import duckdb
 
 SHORT_COLUMNS = (
-    "n_needles",
-    "n_chars",
-    "total_messages",
-    "desired_msg_index",
-    "random_string_to_prepend",
     "answer",
+    "random_string_to_prepend",
+    "n_needles",
+    "desired_msg_index",
+    "total_messages",
+    "n_chars",
 )
 
 COLUMNS = ("prompt", *SHORT_COLUMNS, "date_added")
@@ -136,7 +136,10 @@ def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             yield connection
         except faults as error:
-            raise DataError(f"{path}: cannot be read: {_first_line(error)}") from error
+            raise DataError(
+                f"{path}: cannot be read: {_first_line(error)}",
+                hint="The file may be damaged: copy or fetch it again.",
+            ) from error
 
 
 def _check_columns(path: Path, types: Mapping[str, str]) -> None:
