@@ -175,7 +175,7 @@ def test_an_empty_field_is_named_by_its_column(tmp_path: Path, name: str) -> Non
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
     path = written(tmp_path / "x.parquet", table(answer=None, n_chars=None))
-    with pytest.raises(DataError, match="the columns n_chars, answer are missing"):
+    with pytest.raises(DataError, match="the columns answer, n_chars are missing"):
         check_parquet(path)
 
 
