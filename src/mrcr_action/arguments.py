@@ -29,7 +29,7 @@ examples:
   mrcr synth --out samples                                    15 short samples, for a first run
   mrcr synth --bins 32K-64K 64K-128K --per-cell 10 --out samples
   mrcr synth --needles 1 3 16 --bins 512K-1M --per-cell 1 --out samples
-  mrcr run --dataset samples --base-url http://127.0.0.1:8000      ask a server for the answers
+  mrcr run --base-url URL --dataset samples --protocol openai --samples-per-cell 5
 """
 
 
@@ -125,7 +125,10 @@ def _fill_key(key: argparse.ArgumentParser) -> None:
     from mrcr_action.config.flags import add_group
 
     key.add_argument(
-        "config", nargs="?", metavar="CONFIG", help="default: all samples of --needles, --bins"
+        "config",
+        nargs="?",
+        metavar="CONFIG",
+        help="without one: all samples of --needles and --bins, under the openai protocol",
     )
     _add_window(key)
     add_group(key, "the samples")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrcr_action.arguments import make_parser
+from mrcr_action.daemon_thread import leave_work_behind
 from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError
 from mrcr_action.report.stream import quiet_streams
 from mrcr_action.report.text import lines, one_line
@@ -23,9 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and turn errors into one line and an exit code."""
     with quiet_streams():
         try:
-            return _main(arguments)
+            code = _main(arguments)
         except KeyboardInterrupt:
-            return ExitCode.CANCELLED
+            print("mrcr: cancelled", file=sys.stderr)
+            code = ExitCode.CANCELLED
+        leave_work_behind(code)
+        return code
 
 
 def _main(arguments: Sequence[str] | None) -> int:

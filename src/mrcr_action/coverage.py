@@ -1,20 +1,16 @@
-"""What of the dataset a run has tested: for every cell, from its rows to its answers. Pure."""
+"""What of the dataset a run has tested: for every cell, from its rows to its answers."""
 
 from __future__ import annotations
 
-import statistics
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from mrcr_action.bins import ALL_BINS, Bin, bin_of
-from mrcr_action.plan import Cell, Dropped
+from mrcr_action.bins import Bin, bin_of
+from mrcr_action.plan import Dropped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from mrcr_action.plan import Ask, Plan
-    from mrcr_action.result import Record
+    from mrcr_action.plan import Ask
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -45,6 +41,9 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     truncated: int
     rejected: int
     failed: int
+    match_ratio_openai: float | None = None
+    """Mean over the graded samples; None without any."""
+    match_ratio_vllm: float | None = None
     requested: bool = False
     """Whether the configuration names the cell."""
     dropped: dict[Dropped, int] = {}
@@ -60,71 +59,22 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
         """The range of lengths."""
         return Bin(self.low, self.high)
 
+    def match_ratio(self, protocol: str) -> float | None:
+        """The mean that a protocol gates on."""
+        return self.match_ratio_openai if protocol == "openai" else self.match_ratio_vllm
+
     @property
     def is_missing(self) -> bool:
-        """Whether the configuration names the cell and no row of it could be asked."""
+        """Whether the configuration names the cell and no row of it can be asked."""
         return self.requested and not self.planned
 
-
-def coverage_of(plan: Plan | None, records: Sequence[Record]) -> tuple[Coverage, ...]:
-    """Every cell of the plan, planned or not, by needle count and length.
-
-    Args:
-        plan: what was to be asked; without one, nothing is covered.
-        records: finished asks.
-    """
-    if plan is None:
-        return ()
-    by_ask = {record.ask: record for record in records}
-    cells = plan.cells or _cells_of(plan.asks)
-    found = []
-    for cell in cells:
-        asks = [a for a in plan.asks if a.n_needles == cell.n_needles and in_bin(a, cell.bin)]
-        own = [by_ask[ask.index] for ask in asks if ask.index in by_ask]
-        outcomes = [record.outcome for record in own]
-        lengths = [
-            (by_ask[a.index].prompt_tokens if a.index in by_ask else None) or a.prompt_tokens
-            for a in asks
-        ]
-        found.append(
-            Coverage(
-                name=cell.name,
-                n_needles=cell.n_needles,
-                low=cell.low,
-                high=cell.high,
-                rows=cell.rows if plan.cells else None,
-                fitting=cell.fitting if plan.cells else None,
-                planned=len(asks),
-                asked=sum(record.attempts > 0 for record in own),
-                scored=outcomes.count("scored"),
-                truncated=outcomes.count("truncated"),
-                rejected=outcomes.count("rejected"),
-                failed=outcomes.count("failed"),
-                requested=cell.requested,
-                dropped=cell.dropped,
-                o200k_tokens=_spread(ask.o200k_tokens for ask in asks),
-                prompt_tokens=_spread(lengths),
-            )
-        )
-    return tuple(found)
+    @property
+    def why_missing(self) -> str:
+        """That no row of the cell can be asked, and why."""
+        reasons = [f"{count} of {self.rows} {reason}" for reason, count in self.dropped.items()]
+        return f"{self.name}: no row to ask: {', '.join(reasons) or 'the dataset has none'}"
 
 
 def in_bin(ask: Ask, bin_: Bin) -> bool:
     """Whether an ask's sample has its length in a bin."""
     return bin_of(ask.o200k_tokens) == bin_
-
-
-def _cells_of(asks: Sequence[Ask]) -> list[Cell]:
-    """The cells that the asks of a plan without cells happen to lie in."""
-    needles = dict.fromkeys(ask.n_needles for ask in asks)
-    return [
-        Cell(n_needles=n, low=b.low, high=b.high, rows=0, fitting=0, planned=0)
-        for n in needles
-        for b in ALL_BINS
-        if any(ask.n_needles == n and in_bin(ask, b) for ask in asks)
-    ]
-
-
-def _spread(lengths: Iterable[int]) -> Spread | None:
-    values = list(lengths)
-    return Spread(min(values), statistics.median(values), max(values)) if values else None

@@ -7,7 +7,8 @@
     │   └── ConfigError     2   … in a file, named with its line and key
     └── CannotJudge         3   no verdict could be reached
         ├── DataError       3   the samples cannot be read
-        │   └── NothingFits 3   … or none of them fits
+        │   ├── NothingFits 3   … or none of them fits
+        │   └── CellMissing 3   … or none of a part of them that was asked for by name
         ├── ServerError     3   the server did not start, died or cannot be reached
         │   └── TemplateError 3 … or its chat template refuses MRCR's conversations
         └── OutputError     3   a report cannot be written
@@ -73,6 +74,10 @@ class NothingFits(DataError):
             f"no sample fits into {limit:,} prompt tokens",
             hint="Serve with a longer --max-model-len, or set --max-prompt-tokens.",
         )
+
+
+class CellMissing(DataError):
+    """A cell that the configuration names has no row to ask, so that no run can pass."""
 
 
 class ServerError(CannotJudge):

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mrcr_action import __version__
-from mrcr_action.coverage import coverage_of
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.publish import mask_arguments, publishable, without_password
 from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Timeline, Verdict
-from mrcr_action.stats import buckets_of
+from mrcr_action.stats import buckets_of, coverage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mrcr_action.errors import ExitCode
+from mrcr_action.errors import CellMissing, ExitCode
 from mrcr_action.result import Bucket, Check, Conclusion, Verdict
+from mrcr_action.stats import coverage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mrcr_action.config import RunConfig
     from mrcr_action.coverage import Coverage
+    from mrcr_action.plan import Plan
 
 EXIT_CODES: dict[Conclusion, ExitCode] = {
     "pass": ExitCode.PASS,
@@ -61,6 +63,21 @@ def judge(
     else:
         summary = "MRCR passed: " + "; ".join(c.message for c in gated)
     return Verdict(conclusion="pass", summary=summary, checks=checks)
+
+
+def check_cells(plan: Plan) -> None:
+    """See that every cell that the configuration names has a row to ask.
+
+    Raises:
+        CellMissing: one has none.
+    """
+    missing = [cell.why_missing for cell in coverage_of(plan, ()) if cell.is_missing]
+    if missing:
+        raise CellMissing(
+            "; ".join(missing),
+            hint="Leave the cell out with exclude, or name other bins. `mrcr plan` shows what there"
+            " is.",
+        )
 
 
 def threshold_of(bucket: Bucket, config: RunConfig) -> float | None:
@@ -112,14 +129,10 @@ def _check(bucket: Bucket, config: RunConfig) -> Check:
 
 
 def _missing(cell: Coverage) -> Check:
-    reasons = ", ".join(
-        f"{count} of {cell.rows} {reason}" for reason, count in cell.dropped.items()
-    )
     return Check(
         bucket=cell.name,
         state="inconclusive",
-        message=f"{cell.name}: no row to ask: {reasons or 'the dataset has none'} (exclude leaves"
-        " the cell out)",
+        message=f"{cell.why_missing} (exclude leaves the cell out)",
     )
 
 

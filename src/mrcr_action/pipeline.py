@@ -22,7 +22,7 @@ from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
-from mrcr_action.gate import EXIT_CODES, toothless
+from mrcr_action.gate import EXIT_CODES, check_cells, toothless
 from mrcr_action.journal import Journal
 from mrcr_action.preflight import preflight
 from mrcr_action.publish import scrub, secrets_of, without_password
@@ -144,6 +144,8 @@ async def _find(
                 found.data = choice.shards.info()
             assert found.plan is not None
             assert found.model is not None
+            # Without every cell that was asked for by name there is no verdict: why ask for hours.
+            check_cells(found.plan)
             begin = time.perf_counter()
             collector = Collector(
                 config=config,
@@ -237,9 +239,16 @@ def prompt_limit(config: RunConfig, model: ModelEntry) -> int:
     """Longest prompt of the run, in the server's tokens.
 
     Raises:
-        UsageError: neither the configuration nor the server tells.
+        UsageError: neither the configuration nor the server tells; or an answer may fill it all.
     """
-    limit = config.prompt_limit(model.max_model_len)
+    window = model.max_model_len
+    if window is not None and config.max_tokens >= window:
+        raise UsageError(
+            f"max_tokens {config.max_tokens:,}: the server's window has {window:,} tokens for"
+            " prompt and answer together",
+            hint="Lower --max-tokens, or serve with a longer --max-model-len.",
+        )
+    limit = config.prompt_limit(window)
     if limit is None:
         raise UsageError(
             f"the server does not tell the context length of {model.id}",

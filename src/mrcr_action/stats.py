@@ -1,13 +1,19 @@
-"""Means and counts of a run's buckets. Pure; no I/O."""
+"""Means and counts of a run's buckets and cells. Pure; no I/O."""
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING
 
+from mrcr_action.bins import ALL_BINS
+from mrcr_action.coverage import Coverage, Spread, in_bin
+from mrcr_action.plan import Cell
 from mrcr_action.result import Bucket, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mrcr_action.plan import Ask, Plan
 
 
 def buckets_of(records: Sequence[Record], quotas: Mapping[int, int]) -> tuple[Bucket, ...]:
@@ -42,8 +48,70 @@ def _bucket(name: str, n_needles: int | None, records: Sequence[Record], wanted:
     )
 
 
+def coverage_of(plan: Plan | None, records: Sequence[Record]) -> tuple[Coverage, ...]:
+    """Every cell of the plan, planned or not, by needle count and length.
+
+    Args:
+        plan: what was to be asked; without one, nothing is covered.
+        records: finished asks.
+    """
+    if plan is None:
+        return ()
+    by_ask = {record.ask: record for record in records}
+    cells = plan.cells or _cells_of(plan.asks)
+    found = []
+    for cell in cells:
+        asks = [a for a in plan.asks if a.n_needles == cell.n_needles and in_bin(a, cell.bin)]
+        own = [by_ask[ask.index] for ask in asks if ask.index in by_ask]
+        outcomes = [record.outcome for record in own]
+        grades = [record.grade for record in own if record.grade is not None]
+        lengths = [
+            (by_ask[a.index].prompt_tokens if a.index in by_ask else None) or a.prompt_tokens
+            for a in asks
+        ]
+        found.append(
+            Coverage(
+                name=cell.name,
+                n_needles=cell.n_needles,
+                low=cell.low,
+                high=cell.high,
+                rows=cell.rows if plan.cells else None,
+                fitting=cell.fitting if plan.cells else None,
+                planned=len(asks),
+                asked=sum(record.attempts > 0 for record in own),
+                scored=outcomes.count("scored"),
+                truncated=outcomes.count("truncated"),
+                rejected=outcomes.count("rejected"),
+                failed=outcomes.count("failed"),
+                match_ratio_openai=mean([g.match_ratio_openai for g in grades]),
+                match_ratio_vllm=mean([g.match_ratio_vllm for g in grades]),
+                requested=cell.requested,
+                dropped=cell.dropped,
+                o200k_tokens=_spread(ask.o200k_tokens for ask in asks),
+                prompt_tokens=_spread(lengths),
+            )
+        )
+    return tuple(found)
+
+
 def mean(values: Sequence[float]) -> float | None:
     """Arithmetic mean, summed as numpy does, so that it equals vLLM's to the last bit."""
     import numpy as np
 
     return float(np.array(values).mean()) if values else None
+
+
+def _cells_of(asks: Sequence[Ask]) -> list[Cell]:
+    """The cells that the asks of a plan without cells happen to lie in."""
+    needles = dict.fromkeys(ask.n_needles for ask in asks)
+    return [
+        Cell(n_needles=n, low=b.low, high=b.high, rows=0, fitting=0, planned=0)
+        for n in needles
+        for b in ALL_BINS
+        if any(ask.n_needles == n and in_bin(ask, b) for ask in asks)
+    ]
+
+
+def _spread(lengths: Iterable[int]) -> Spread | None:
+    values = list(lengths)
+    return Spread(min(values), statistics.median(values), max(values)) if values else None

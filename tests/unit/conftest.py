@@ -9,7 +9,6 @@ from hypothesis import settings
 
 from mrcr_action.bins import parse_bin
 from mrcr_action.config import RunConfig
-from mrcr_action.coverage import coverage_of
 from mrcr_action.gate import judge
 from mrcr_action.grade import Grade
 from mrcr_action.plan import Ask, Cell, Passed, Plan
@@ -23,7 +22,7 @@ from mrcr_action.result import (
     Timeline,
     Verdict,
 )
-from mrcr_action.stats import buckets_of
+from mrcr_action.stats import buckets_of, coverage_of
 from mrcr_action.template import Preflight
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ import pytest
 
 from mrcr_action.bins import Bin
 from mrcr_action.config import RunConfig
-from mrcr_action.coverage import Spread, coverage_of, in_bin
+from mrcr_action.coverage import Spread, in_bin
 from mrcr_action.plan import Ask, Cell, Plan
 from mrcr_action.result import Record
+from mrcr_action.stats import coverage_of
 
 MakeCell = Callable[..., Cell]
 MakePlan = Callable[..., Plan]

@@ -18,7 +18,7 @@ from mrcr_action.choice.notes import faults, shortages, untested
 from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
-from mrcr_action.errors import NothingFits
+from mrcr_action.errors import DataError, MrcrError, NothingFits, UsageError
 from mrcr_action.plan import Ask, Cell, Dropped, Plan
 
 if TYPE_CHECKING:
@@ -159,16 +159,35 @@ class CellChoice:
     def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
         """The rows of each cell that are chosen and fit or may fit; those of them that only may."""
         per_cell = self._config.per_cell
-        verdicts = [
-            [(x, fit.fits(x)) for x in cell.lengths[:per_cell] if self._has_text(x)]
-            for cell in cells
-        ]
+        verdicts = [[(x, fit.fits(x)) for x in cell.lengths[:per_cell]] for cell in cells]
         possible = [[(x, fits) for x, fits in rows if fits is not False] for rows in verdicts]
         if per_cell is None:
             wanted = self._shared_out(cells, [len(rows) for rows in possible])
             possible = [rows[:count] for rows, count in zip(possible, wanted, strict=True)]
+        self._check_texts(cells, possible)
         unsure = [x for rows in possible for x, fits in rows if fits is None]
         return [[x for x, _ in rows] for rows in possible], unsure
+
+    def _check_texts(
+        self, cells: Sequence[_Cell], possible: Sequence[Sequence[tuple[Length, bool | None]]]
+    ) -> None:
+        """See that a bundle holds what is chosen; other rows in their place would be others.
+
+        Raises:
+            DataError: it does not.
+        """
+        lacking = [
+            f"n{cell.n_needles}/{cell.bin} ({missing} of {len(rows)})"
+            for cell, rows in zip(cells, possible, strict=True)
+            if (missing := sum(not self._has_text(x) for x, _ in rows))
+        ]
+        if lacking:
+            raise DataError(
+                f"{self._config.dataset}: this bundle lacks samples that are chosen:"
+                f" {', '.join(lacking)}",
+                hint="Fetch one for this configuration and window: mrcr data fetch CONFIG --window"
+                " TOKENS --to DIR. Or name what it holds with --needles and --bins.",
+            )
 
     def _shared_out(self, cells: Sequence[_Cell], possible: Sequence[int]) -> list[int]:
         """How many rows of each cell to take where there is a number of samples in all."""
@@ -217,7 +236,7 @@ class CellChoice:
         every = [x for cell in cells for x in cell.lengths]
         longest = fit.longest_o200k(every)
         if not asks:
-            raise NothingFits(fit.limit)
+            raise self._nothing(cells, fit)
         return Plan(
             asks=tuple(asks),
             max_prompt_tokens=fit.limit,
@@ -233,6 +252,18 @@ class CellChoice:
                 *untested(found, longest),
             ),
         )
+
+    def _nothing(self, cells: Sequence[_Cell], fit: Fit) -> MrcrError:
+        """Why there is no sample at all."""
+        allowed = [cell for cell in cells if cell.allowed]
+        if not any(cell.rows for cell in allowed):
+            there = dict.fromkeys(str(cell.bin) for cell in cells if cell.rows)
+            return UsageError(
+                f"bins and exclude leave no row of {self._config.dataset}, which has rows of"
+                f" {', '.join(there) or 'no bin'} with"
+                f" {', '.join(map(str, self._config.needles))} needles",
+            )
+        return NothingFits(fit.limit)
 
     def _quotas(self, cells: Sequence[Cell]) -> dict[int, int]:
         if self._config.per_cell is None:

@@ -11,6 +11,7 @@ from mrcr_action.client import ApiError, Client
 from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import resolve
 from mrcr_action.errors import ExitCode, ServerError, UsageError
+from mrcr_action.gate import check_cells
 from mrcr_action.pipeline import find_model, prompt_limit
 from mrcr_action.publish import without_password
 from mrcr_action.report.console import print_plan
@@ -41,12 +42,15 @@ def plan_command(
     if window is not None and not tokens:
         raise UsageError(f"--window {window}: expected a number of tokens such as 131072 or 128K")
     paths: list[Path | None] = [*expand(configs)] if configs else [None]
+    plans: list[Plan] = []
     for resolved in [resolve(path, environ, flags) for path in paths]:
-        plan = asyncio.run(_plan(resolved, tokens, api_key))
-        if as_json:
-            print(encode_document(plan).decode(), end="")
-        else:
-            _print(resolved, plan)
+        plans.append(asyncio.run(_plan(resolved, tokens, api_key)))
+        if not as_json:
+            _print(resolved, plans[-1])
+    if as_json:
+        print(encode_document(plans if len(plans) > 1 else plans[0]).decode(), end="")
+    for plan in plans:
+        check_cells(plan)
     return ExitCode.PASS
 
 

@@ -57,7 +57,7 @@ def synth_command(
         progress.close()
     print(f"{wanted} rows in {len(paths)} files under {out}")
     flags = f"--dataset {shlex.quote(str(out))} --needles {' '.join(map(str, counts))}"
-    print(f"Use them with: mrcr run {flags} …")
+    print(f"Use them with: mrcr run {flags} --protocol openai --samples-per-cell {per_cell} …")
     return ExitCode.PASS
 
 

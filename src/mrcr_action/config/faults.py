@@ -78,9 +78,13 @@ def _of_cells(config: RunConfig) -> Iterator[tuple[str, str]]:
     for key, parse in (("bins", known_bin), ("exclude", parse_excluded)):
         for text in getattr(config, key) or ():
             try:
-                parse(text)
+                found = parse(text)
             except ValueError as error:
                 yield key, str(error)
+            else:
+                n_needles = found[0] if isinstance(found, tuple) else None
+                if n_needles is not None and n_needles not in config.needles:
+                    yield key, f"{text}: the needle counts are {list(config.needles)}"
 
 
 def parse_excluded(text: str) -> tuple[int | None, Bin]:

@@ -60,18 +60,23 @@ def resolve(
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    layers: dict[str, int] = {}
     file = read_yaml(path) if path else None
     if file:
         for key, value in file.values.items():
             _check_known(file, key)
             values[key], origins[key] = value, f"{file.where(key)}: {key}"
+            layers[key] = 0
     for key, variable in _variables(environ).items():
+        layers[key] = 1
         origins[key] = f"environment: {variable}"
         values[key] = read_text(key, environ[variable], origin=origins[key])
     for key in TYPES:
         if key in flags:
             values[key] = read_text(key, flags[key], origin=flag_of(key))
             origins[key] = flag_of(key)
+            layers[key] = 2
+    _drop_weaker(values, layers)
     blank = [v for v in THRESHOLD_VARIABLES if v in environ and not environ[v].strip()]
     if blank and "match_ratio_threshold" not in values:
         # As from a variable of CI that nobody defined: it must not switch a gate off.
@@ -86,6 +91,13 @@ def resolve(
         raise ConfigError(f"{origin}: {fault}")
     name = path.stem if path else (config.model_name or "run").rstrip("/").rsplit("/", 1)[-1]
     return Resolved(config=config, name=name, path=path, given=frozenset(typed))
+
+
+def _drop_weaker(values: dict[str, Any], layers: dict[str, int]) -> None:
+    """Of the two ways to say how many samples, the one that a later layer took stands."""
+    pair = ("num_samples", "samples_per_cell")
+    if all(key in values for key in pair) and layers[pair[0]] != layers[pair[1]]:
+        del values[min(pair, key=layers.__getitem__)]
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from mrcr_action.coverage import in_bin
+from mrcr_action.report.rows import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,9 +15,20 @@ if TYPE_CHECKING:
     from mrcr_action.plan import Plan
 
 PLAN_COLUMNS = ("cell", "rows", "fit", "planned", "o200k tokens", "prompt tokens", "left out")
-COVERAGE_COLUMNS = ("cell", "rows", "fit", "asked", "graded", "lost", "o200k tokens", "left out")
-"""``rows`` are the dataset's, ``fit`` those the window has room for, ``o200k tokens`` least, median
-and most of prompt and answer, ``prompt tokens`` what all prompts of the cell come to."""
+COVERAGE_COLUMNS = (
+    "cell",
+    "ratio",
+    "asked",
+    "graded",
+    "lost",
+    "o200k tokens",
+    "rows",
+    "fit",
+    "left out",
+)
+"""``ratio`` is the gated protocol's mean over the cell, ``rows`` are the dataset's, ``fit`` those
+the window has room for, ``o200k tokens`` least, median and most of prompt and answer, ``prompt
+tokens`` what all prompts of the cell come to."""
 
 
 def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
@@ -52,7 +65,7 @@ def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
     return _without_blank(table)
 
 
-def coverage_table(cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
+def coverage_table(cells: Sequence[Coverage], protocol: str) -> list[tuple[str, ...]]:
     """A header and a row for each cell that was planned or that is named."""
     table: list[tuple[str, ...]] = [COVERAGE_COLUMNS]
     for cell in shown(cells):
@@ -68,12 +81,13 @@ def coverage_table(cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
         table.append(
             (
                 cell.name,
-                _number(cell.rows),
-                _number(cell.fitting),
+                number(cell.match_ratio(protocol)),
                 f"{cell.asked}/{cell.planned}",
                 str(cell.scored + cell.truncated),
                 ", ".join(lost) or "0",
                 spread(cell.o200k_tokens),
+                _number(cell.rows),
+                _number(cell.fitting),
                 left_out(cell),
             )
         )
@@ -86,20 +100,30 @@ def shown(cells: Sequence[Coverage]) -> list[Coverage]:
 
 
 def beyond(cells: Sequence[Coverage]) -> str:
-    """A sentence about the cells without a line; empty if there are none."""
+    """A sentence about the cells without a line, by reason; empty if there are none."""
     lines = shown(cells)
-    rest = [cell for cell in cells if cell.rows and cell not in lines]
-    if not rest:
-        return ""
-    rows = sum(cell.rows or 0 for cell in rest)
-    bins = ", ".join(dict.fromkeys(str(cell.bin) for cell in sorted(rest, key=lambda c: c.low)))
-    return f"Not tested: {rows:,} rows of {bins}."
+    rows: Counter[str] = Counter()
+    places: dict[str, list[str]] = {}
+    for cell in sorted(cells, key=lambda c: (c.low, c.n_needles)):
+        if not cell.rows or cell in lines:
+            continue
+        alone = any(other.bin == cell.bin for other in lines)
+        for reason, count in cell.dropped.items():
+            rows[reason] += count
+            places.setdefault(reason, []).append(cell.name if alone else str(cell.bin))
+    parts = [
+        f"{count:,} rows {reason} ({', '.join(dict.fromkeys(places[reason]))})"
+        for reason, count in rows.items()
+    ]
+    return f"Not tested: {'; '.join(parts)}." if parts else ""
 
 
 def spread(lengths: Spread | None) -> str:
     """Least, median and most; a dash without any."""
     if lengths is None:
         return "–"
+    if lengths.least == lengths.most:
+        return f"{lengths.least:,}"
     return f"{lengths.least:,} – {lengths.median:,.0f} – {lengths.most:,}"
 
 

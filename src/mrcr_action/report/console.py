@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
-from mrcr_action.coverage import coverage_of
 from mrcr_action.report.cells import beyond, coverage_table, plan_table
 from mrcr_action.report.rows import reasons, table_of, tested
 from mrcr_action.report.text import lines, one_line
+from mrcr_action.stats import coverage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     if result.records:
         say.table(table_of(result))
     if result.coverage and result.records:
-        say.table(coverage_table(result.coverage))
+        say.table(coverage_table(result.coverage, result.config.protocol))
         if rest := beyond(result.coverage):
             say(rest)
     for reason in reasons(result.records):

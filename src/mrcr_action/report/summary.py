@@ -79,13 +79,11 @@ def _markdown(table: Sequence[Sequence[str]], *, left: int) -> str:
 
 
 def _coverage(result: Result) -> str:
-    table = _markdown(coverage_table(result.coverage), left=1)
-    cells = shown(result.coverage)
-    complete = sum(cell.planned > 0 and cell.asked == cell.planned for cell in cells)
-    title = f"What was tested: {complete} of {len(cells)} cells (needles x length) to the end"
+    table = _markdown(coverage_table(result.coverage, result.config.protocol), left=1)
+    title = f"By needles and length: {len(shown(result.coverage))} cells"
+    folded = f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
     rest = beyond(result.coverage)
-    body = f"{table}\n\n{rest}" if rest else table
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+    return f"{rest}\n\n{folded}" if rest else folded
 
 
 def _facts(result: Result) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mrcr_action.config import RunConfig
-from mrcr_action.coverage import Coverage, Spread, coverage_of
+from mrcr_action.coverage import Coverage, Spread
 from mrcr_action.plan import Cell, Plan
 from mrcr_action.report.cells import (
     COVERAGE_COLUMNS,
@@ -19,6 +19,7 @@ from mrcr_action.report.cells import (
     spread,
 )
 from mrcr_action.result import Record
+from mrcr_action.stats import coverage_of
 
 MakeCell = Callable[..., Cell]
 MakePlan = Callable[..., Plan]
