@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -41,14 +42,14 @@ def entry(kind: str, key: str) -> Path:
     Returns:
         The folder in the cache; one that ends with the process where the cache cannot be written.
     """
-    siblings = cache_folder() / kind
-    folder = siblings / key
     try:
+        siblings = cache_folder() / kind
+        folder = siblings / key
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
-    except OSError:
+    except (OSError, RuntimeError):  # the latter where nobody has a home
         # Removed when the interpreter exits, which keeps a reference to it until then.
         temporary = tempfile.TemporaryDirectory(prefix="mrcr-")
         _TEMPORARY.append(temporary)
@@ -64,11 +65,26 @@ def entry(kind: str, key: str) -> Path:
 _TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []
 
 
+def remove_temporary() -> None:
+    """Remove the folders that took the cache's place, before a process that ends at once."""
+    while _TEMPORARY:
+        with contextlib.suppress(OSError):
+            _TEMPORARY.pop().cleanup()
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Have a file of the cache for oneself, waiting for others; the lock lies beside it."""
+    """Have a file of the cache for oneself, waiting for others; the lock lies beside it.
+
+    Where the file system knows no locks, two runs at once may lose what the other found out, but
+    never see half of it.
+    """
     with path.with_name(path.name + ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
+                raise
         yield
 
 

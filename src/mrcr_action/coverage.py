@@ -71,6 +71,8 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def why_missing(self) -> str:
         """That no row of the cell can be asked, and why."""
+        if self.fitting:
+            return f"{self.name}: no row to ask: none chosen fits, or num_samples is too small"
         reasons = [f"{count} of {self.rows} {reason}" for reason, count in self.dropped.items()]
         return f"{self.name}: no row to ask: {', '.join(reasons) or 'the dataset has none'}"
 

@@ -9,6 +9,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mrcr_action.cache import remove_temporary
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -50,6 +52,7 @@ def leave_work_behind(code: int) -> None:
         code: exit code of the process.
     """
     if any(thread.name == _NAME and thread.is_alive() for thread in threading.enumerate()):
+        remove_temporary()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()

@@ -124,11 +124,13 @@ class Choice:
 def window_of(config: RunConfig) -> int | None:
     """The window that ``server_args`` ask for, in tokens; None if they do not."""
     words = iter(server_arguments(config))
+    found = None
     for word in words:
         name, equals, value = word.partition("=")
         if name.replace("_", "-") == "--max-model-len":
-            return tokens_in(value if equals else next(words, ""))
-    return None
+            # The last one counts, as for vLLM.
+            found = tokens_in(value if equals else next(words, ""))
+    return found
 
 
 def tokens_in(text: str) -> int | None:

@@ -159,7 +159,10 @@ class CellChoice:
     def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
         """The rows of each cell that are chosen and fit or may fit; those of them that only may."""
         per_cell = self._config.per_cell
-        verdicts = [[(x, fit.fits(x)) for x in cell.lengths[:per_cell]] for cell in cells]
+        first = [cell.lengths[:per_cell] for cell in cells]
+        for x in (x for rows in first for x in rows):
+            fit.rely(x)
+        verdicts = [[(x, fit.fits(x)) for x in rows] for rows in first]
         possible = [[(x, fits) for x, fits in rows if fits is not False] for rows in verdicts]
         if per_cell is None:
             wanted = self._shared_out(cells, [len(rows) for rows in possible])
@@ -203,7 +206,7 @@ class CellChoice:
         asks: list[Ask] = []
         found: list[Cell] = []
         for cell, rows in zip(cells, taken, strict=True):
-            fitting = [x for x in cell.lengths if fit.fits(x) or fit.estimate(x) <= fit.limit]
+            fitting = [x for x in cell.lengths if fit.seems_to_fit(x)]
             cell.dropped["too long"] += len(cell.lengths) - len(fitting)
             cell.dropped["not in the bundle"] += sum(not self._has_text(x) for x in fitting)
             found.append(
@@ -220,7 +223,7 @@ class CellChoice:
                 )
             )
             for length in rows:
-                count = fit.known(length)
+                count = fit.rely(length)
                 asks.append(
                     Ask(
                         index=len(asks),

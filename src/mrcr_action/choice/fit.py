@@ -25,7 +25,7 @@ from mrcr_action.sample import Message
 from mrcr_action.template import merge_leading_user_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from mrcr_action.client import Client, ModelEntry
@@ -81,6 +81,9 @@ class Fit:
         known = seen.tokens_per_message if seen is not None else None
         self._per_message = TOKENS_PER_MESSAGE if known is None else max(0.0, known)
         self._ratios: list[float] = []
+        """Server's tokens to one of o200k, in the rows compared."""
+        self._by_char: list[float] = []
+        """The same to one character: another tokenizer may follow that more closely."""
         self._counts: dict[str, int] = {}
         """The server's counts by content hash: this run's and those of earlier ones."""
         self._used: set[str] = set()
@@ -108,7 +111,8 @@ class Fit:
             # for /v1/models.
             self.notes.append(
                 f"The server has no /tokenize (HTTP {denied.status}), so what fits was decided by"
-                " o200k tokens of the prompt, which differ from the server's own."
+                " o200k tokens of the prompt, which differ from the server's own; a tenth of the"
+                " limit is kept free."
             )
         else:
             self.unit = "server"
@@ -164,6 +168,12 @@ class Fit:
 
     def compare(self, lengths: Iterable[Length]) -> None:
         """Learn from rows that both have counted how the server's tokens compare to o200k's."""
+        lengths = list(lengths)
+        self._by_char = [
+            (count - self._per_message * x.row.total_messages) / x.row.n_chars
+            for x in lengths
+            if x.row.n_chars and (count := self.rely(x)) is not None
+        ]
         self._ratios = [
             (count - self._per_message * length.row.total_messages) / length.prompt_tokens
             for length in lengths
@@ -174,8 +184,12 @@ class Fit:
         """The server's count of a row, if there is one; without a server, o200k's."""
         if self.unit == "o200k":
             return self.estimate(length) if length.exact else None
-        count = self._counts.get(length.row.sha256 or "")
-        if count is not None:
+        return self._counts.get(length.row.sha256 or "")
+
+    def rely(self, length: Length) -> int | None:
+        """`known`, for a row that the plan depends on: one of those that `tokenized` counts."""
+        count = self.known(length)
+        if count is not None and self.unit == "server":
             self._used.add(str(length.row.sha256))
         return count
 
@@ -191,30 +205,50 @@ class Fit:
         return round(sum(ratios) / len(ratios) * prompt_tokens + self._per_message * messages)
 
     def fits(self, length: Length) -> bool | None:
-        """Whether a row fits; None when that is too close to say without counting it."""
+        """Whether a row fits; None when that is too close to say without counting it.
+
+        An unknown row is estimated twice, by its o200k tokens and by its characters: a tokenizer
+        need not follow either, and where they disagree the row is counted.
+        """
         count = self.known(length)
         if count is not None:
-            return count <= self.limit
-        estimate = self.estimate(length)
-        ratios = self._ratios or [1.0]
-        mean = sum(ratios) / len(ratios)
-        if estimate * (1 + MARGIN) * max(ratios) / mean <= self.limit:
+            return count <= self._longest
+        verdict = self._verdict(self._ratios or [1.0], length.prompt_tokens, length)
+        if self._by_char and verdict != self._verdict(self._by_char, length.row.n_chars, length):
+            return None
+        return verdict
+
+    def seems_to_fit(self, length: Length) -> bool:
+        """Whether a row fits, by its estimate where that is too close to say."""
+        verdict = self.fits(length)
+        return self.estimate(length) <= self._longest if verdict is None else verdict
+
+    @property
+    def _longest(self) -> int:
+        """The limit; less a margin where a server is there and does not count itself."""
+        if self.unit == "o200k" and self._client is not None:
+            return int(self.limit * (1 - MARGIN))
+        return self.limit
+
+    def _verdict(self, ratios: Sequence[float], size: int, length: Length) -> bool | None:
+        frame = self._per_message * length.row.total_messages
+        if (max(ratios) * size + frame) * (1 + MARGIN) <= self._longest:
             return True
-        if estimate * (1 - MARGIN) * min(ratios) / mean > self.limit:
+        if (min(ratios) * size + frame) * (1 - MARGIN) > self._longest:
             return False
         return None
 
     def longest_o200k(self, lengths: Iterable[Length]) -> int | None:
-        """About how many o200k tokens of prompt the limit is; None while nothing was compared."""
+        """About how many o200k tokens of prompt the limit is; None without any row to tell by."""
         shares = [
             self._per_message * length.row.total_messages / length.prompt_tokens
             for length in lengths
             if length.prompt_tokens
         ]
-        if not shares or (self.unit == "server" and not self._ratios):
+        if not shares:
             return None
         ratios = self._ratios or [1.0]
-        return int(self.limit / (sum(ratios) / len(ratios) + sum(shares) / len(shares)))
+        return int(self._longest / (sum(ratios) / len(ratios) + sum(shares) / len(shares)))
 
     def save(self) -> None:
         """Keep the server's counts for the next run, where the cache can be written."""

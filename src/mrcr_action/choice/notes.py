@@ -31,12 +31,19 @@ def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]
     per_cell = config.per_cell
     if per_cell is not None:
         short = [c for c in cells if c.planned < per_cell and (c.planned or c.fitting)]
-        names = ", ".join(f"{c.name} ({c.planned})" for c in short)
-        sentence = (
-            f"Fewer than {per_cell} samples in {names}: the others of the first {per_cell} are"
-            " too long for the window, or there are no more."
-        )
-        return [sentence] if short else []
+        few = [c for c in short if c.rows - c.dropped.get("invalid", 0) < per_cell]
+        cut = [c for c in short if c not in few]
+        found = []
+        if few:
+            names = ", ".join(f"{c.name} ({c.planned})" for c in few)
+            found.append(f"Fewer than {per_cell} samples, because there are no more, in {names}.")
+        if cut:
+            names = ", ".join(f"{c.name} ({c.planned})" for c in cut)
+            found.append(
+                f"Fewer than {per_cell} samples, because the others of the first {per_cell} are too"
+                f" long for the window, in {names}."
+            )
+        return found
     found = []
     for n_needles, quota in config.quotas().items():
         own = [c for c in cells if c.n_needles == n_needles]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from mrcr_action.errors import NothingFits
 from mrcr_action.plan import Ask, Candidate, Passed, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from mrcr_action.choice.fit import Fit
     from mrcr_action.config import RunConfig
@@ -57,15 +58,16 @@ class QuotaChoice:
             rows = self._by_needles.get(n_needles, []) if quota else []
             fitting = [c for c in rows if c.n_chars <= CHARS_PER_TOKEN * fit.limit]
             chars, long, taken = len(rows) - len(fitting), 0, 0
-            async for candidate, count in self._counted(fitting, quota, fit):
-                if count > fit.limit:
-                    long += 1
-                    continue
-                chosen.append((candidate, count))
-                taken += 1
-                progress(len(chosen), sum(quotas.values()))
-                if taken == quota:
-                    break
+            async with aclosing(self._counted(fitting, quota, fit)) as counted:
+                async for candidate, count in counted:
+                    if count > fit.limit:
+                        long += 1
+                        continue
+                    chosen.append((candidate, count))
+                    taken += 1
+                    progress(len(chosen), sum(quotas.values()))
+                    if taken == quota:
+                        break
             passed[n_needles] = Passed(too_many_chars=chars, too_many_tokens=long)
             if taken < quota:
                 notes.append(
@@ -102,7 +104,7 @@ class QuotaChoice:
 
     async def _counted(
         self, rows: Sequence[Candidate], quota: int, fit: Fit
-    ) -> AsyncIterator[tuple[Candidate, int]]:
+    ) -> AsyncGenerator[tuple[Candidate, int], None]:
         """Rows with their lengths, some counted ahead, none out of order."""
         waiting: deque[tuple[Candidate, asyncio.Task[int]]] = deque()
         # Bringing texts takes a pass over the file, so it is done for many rows at a time.

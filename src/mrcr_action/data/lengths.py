@@ -121,7 +121,7 @@ class Lengths:
 
     def _ratios(self, candidates: Iterable[Candidate]) -> list[float]:
         rows = map(self._row, candidates)
-        return [row.chars / row.tokens for row in rows if row.tokens]
+        return [row.chars / row.tokens for row in rows if row.tokens and not row.fault]
 
     def _count(self, candidates: Iterable[Candidate]) -> None:
         wanted: dict[str, list[int]] = {}

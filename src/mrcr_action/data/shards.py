@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _COUNTERS = 4
 """Rows counted at a time."""
 
+_FAULT_CHARS = 300
+"""Of a fault's text, which a hostile row can make as long as it likes."""
+
 _WAVE_BYTES = 64 * 1024 * 1024
 """Prompts held at a time while they are counted and kept."""
 
@@ -56,7 +59,8 @@ class Shards:
         self.kind, self.folder = self._source.kind, self._source.folder
         self.revision = self._source.revision
         self._stores: dict[str, ShardStore] = {}
-        self._lock = threading.RLock()
+        self._opening = threading.Lock()
+        self._reading = threading.Lock()
 
     def check(self, shards: Iterable[str]) -> None:
         """Whether local shards are there and hold MRCR's columns; nothing for the hub's.
@@ -198,7 +202,7 @@ class Shards:
     ) -> None:
         """Read rows that lack something, in one pass a shard, and keep what is found out."""
         for shard, rows in wanted.items():
-            with self._lock:
+            with self._reading:
                 store = self._store(shard)
                 lacking = sorted(row for row in set(rows) if missing(store.index.rows[row]))
                 if not lacking:
@@ -209,9 +213,17 @@ class Shards:
                         hint="Fetch a bundle for this configuration: mrcr data fetch CONFIG --to"
                         " DIR.",
                     )
+                seen = 0
                 for wave in self._waves(shard, store, lacking):
+                    seen += len(wave)
                     facts = self._facts(store.index, wave, count=count)
                     store.learn(facts, wave if keep else ())
+                if seen < len(lacking):
+                    raise DataError(
+                        f"{self.dataset}: {shard}: has fewer rows than before: was it changed while"
+                        " it was read?",
+                        hint="Run again.",
+                    )
 
     def _waves(
         self, shard: str, store: ShardStore, rows: list[int]
@@ -235,7 +247,13 @@ class Shards:
         from mrcr_action.data.parquet import read_texts
 
         for row in kept:
-            yield row, store.read(row)
+            text = store.read(row)
+            if text.sha256 != store.index.rows[row].sha256:
+                raise DataError(
+                    f"{store.rows_path}: row {row} is damaged",
+                    hint="Remove this file from the cache, or fetch the bundle again.",
+                )
+            yield row, text
         if others:
             yield from read_texts(self._source.file(shard), others)
 
@@ -257,7 +275,10 @@ class Shards:
             return list(pool.map(look, wave))
 
     def _store(self, shard: str) -> ShardStore:
-        with self._lock:
+        # Without a lock where it is open: the event loop must not wait for a pass over a file.
+        if (known := self._stores.get(shard)) is not None:
+            return known
+        with self._opening:
             if shard not in self._stores:
                 self._stores[shard] = self._source.open(shard)
             return self._stores[shard]
@@ -270,12 +291,14 @@ def _counted(index: ShardIndex, row: int, text: Text) -> Row:
         sample = sample_of(entry, text, shard=index.shard, row=row)
     except DataError as error:
         # Counted and left out like every row that is not as it should be.
-        fault = str(error).partition(": ")[2]
+        fault = str(error).partition(": ")[2][:_FAULT_CHARS]
         return msgspec.structs.replace(
             entry, prompt_tokens=0, answer_tokens=0, sha256=text.sha256, fault=fault
         )
     violations = sample.violations()
     prompt, answer = tokens.count_sample_parts(sample)
+    if not prompt:
+        violations = ["the prompt holds no text", *violations]
     return msgspec.structs.replace(
         entry,
         prompt_tokens=prompt,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from mrcr_action.cache import entry, locked
 from mrcr_action.data.paths import needles_of
 from mrcr_action.data.store import Row, ShardIndex, ShardStore
-from mrcr_action.errors import DataError
+from mrcr_action.errors import DataError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,16 +58,40 @@ class Source:
                     f"{self.dataset}: {shard} is not in this bundle",
                     hint="Fetch a bundle for this configuration: mrcr data fetch CONFIG --to DIR.",
                 )
+            self._check_index(shard, store)
             return store
         name = shard.rpartition("/")[2].removesuffix(".parquet")
         store = ShardStore(entry("rows", self._key(shard)), name)
         if not self._is_of_use(store):
             first = self._index(shard)
-            with locked(store.index_path):
-                # Another run may have begun, and learned, in the meantime.
-                if not self._is_of_use(store):
-                    store.begin(first)
+            try:
+                with locked(store.index_path):
+                    # Another run may have begun, and learned, in the meantime.
+                    if not self._is_of_use(store):
+                        store.begin(first)
+            except OSError as error:
+                raise OutputError(
+                    f"{store.index_path}: cannot be written: {error.strerror}",
+                    hint="Make room, or name another folder in MRCR_CACHE.",
+                ) from error
         return store
+
+    def _check_index(self, shard: str, store: ShardStore) -> None:
+        """See that a bundle's index is the one it was written with: it says what is right."""
+        from mrcr_action.data.bundle import read_bundle, sha256_of
+
+        assert self.folder is not None
+        _ = store.index  # one that cannot be read, or of another version, says so itself
+        expected = {s.path: s.index_sha256 for s in read_bundle(self.folder).shards}.get(shard)
+        try:
+            found = sha256_of(store.index_path)
+        except OSError as error:
+            raise DataError(f"{store.index_path}: cannot be read: {error.strerror}") from error
+        if found != expected:
+            raise DataError(
+                f"{store.index_path}: is damaged: expected SHA-256 {expected}, found {found}",
+                hint="Fetch the bundle again.",
+            )
 
     def file(self, shard: str) -> Path:
         """The shard's parquet file on this machine.

@@ -124,12 +124,13 @@ def test_the_limit_is_told_in_o200k_tokens() -> None:
     assert fit.longest_o200k([]) is None
 
 
-def test_the_limit_in_o200k_tokens_is_not_known_before_anything_was_compared() -> None:
+def test_the_limit_in_o200k_tokens_is_guessed_before_anything_was_compared() -> None:
     fit = fit_of(server=True)
     asyncio.run(fit.begin())
 
     assert fit.unit == "server"
-    assert fit.longest_o200k([length(1_000)]) is None
+    assert fit.longest_o200k([]) is None
+    assert fit.longest_o200k([length(1_000, messages=0)]) == LIMIT
     assert fit_of().longest_o200k([length(1_000, messages=0)]) == LIMIT
 
 
