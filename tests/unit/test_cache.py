@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -11,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from mrcr_action.cache import KEPT_DAYS, cache_folder, entry, locked, replace
+from mrcr_action.cache import (
+    KEPT_DAYS,
+    cache_folder,
+    entry,
+    locked,
+    remove_temporary,
+    replace,
+)
 
 DAY = 24 * 60 * 60
 
@@ -143,3 +151,30 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(
 
     assert path.read_bytes() == b"one"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with locked(tmp_path / "index.json"):
+        replace(tmp_path / "index.json", b"{}")
+    assert (tmp_path / "index.json").read_bytes() == b"{}"
+
+
+def test_who_has_no_home_has_a_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MRCR_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def homeless(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    folder = entry("rows", "key")
+    assert folder.is_dir()
+    remove_temporary()
+    assert not folder.exists()

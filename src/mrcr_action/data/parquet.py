@@ -130,21 +130,28 @@ def _opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
                 glob.escape(str(path.absolute())), file_row_number=True, hive_partitioning=False
             ).create_view("rows")
             described = connection.execute("DESCRIBE rows").fetchall()
-        except duckdb.InterruptException as error:
-            raise KeyboardInterrupt from error
         except faults as error:
+            _raise_interrupt(error)
             raise DataError(f"{path}: not a parquet file: {_first_line(error)}") from error
         _check_columns(path, {name: type_ for name, type_, *_ in described})
         try:
             yield connection
-        except duckdb.InterruptException as error:
-            # DuckDB has taken the signal that was meant for this program.
-            raise KeyboardInterrupt from error
         except faults as error:
+            _raise_interrupt(error)
             raise DataError(
                 f"{path}: cannot be read: {_first_line(error)}",
                 hint="The file may be damaged: copy or fetch it again.",
             ) from error
+
+
+def _raise_interrupt(error: Exception) -> None:
+    """Give back a signal that DuckDB has taken and that was meant for this program.
+
+    Raises:
+        KeyboardInterrupt: that is what the error is about.
+    """
+    if str(error).endswith("Query interrupted") or type(error).__name__ == "InterruptException":
+        raise KeyboardInterrupt from error
 
 
 def _check_columns(path: Path, types: Mapping[str, str]) -> None:

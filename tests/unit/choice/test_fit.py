@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
 import pytest
 from tests.unit.choice.choosing import MODEL, Counter, as_o200k, config_of, seen
 
 from mrcr_action.bins import bin_of
 from mrcr_action.choice.fit import MARGIN, TOKENS_PER_MESSAGE, Fit, by_shard
-from mrcr_action.client import Broken
+from mrcr_action.client import Broken, Denied
 from mrcr_action.data.lengths import Length
 from mrcr_action.data.store import Row
 from mrcr_action.plan import Candidate
@@ -154,3 +156,30 @@ def test_rows_are_gathered_by_shard() -> None:
         for shard, number in (("a", 3), ("b", 1), ("a", 2))
     ]
     assert by_shard(rows) == {"a": [3, 2], "b": [1]}
+
+
+def test_a_row_is_counted_where_its_tokens_and_its_characters_disagree() -> None:
+    fit = compared({1_000: 5_000, 1_200: 6_000}, per_message=0)
+    long_words = length(1_800, exact=False, messages=0, number=7)
+    row = msgspec.structs.replace(long_words.row, n_chars=3 * long_words.row.n_chars)
+
+    assert fit.fits(long_words) is True
+    # A server that counts bytes finds three times as many in it.
+    assert fit.fits(replace(long_words, row=row)) is None
+
+
+def test_without_tokenize_a_tenth_of_the_limit_is_kept_free() -> None:
+    client: Any = Counter(error=Denied("HTTP 404", status=404))
+    fit = Fit(
+        config_of(cast("Path", "rows")),
+        cast("Shards", None),
+        limit=LIMIT,
+        client=client,
+        model=MODEL,
+    )
+    asyncio.run(fit.begin())
+
+    assert fit.fits(length(8_900, messages=0)) is True
+    assert fit.fits(length(9_100, messages=0)) is False
+    # For a plan without a server there is nothing to be careful about.
+    assert fit_of().fits(length(9_900, messages=0)) is True

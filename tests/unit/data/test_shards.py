@@ -14,8 +14,10 @@ import pytest
 from tests.unit.handmade import row, write_rows
 
 from mrcr_action.bins import Bin
+from mrcr_action.data.fetch import write_bundle
 from mrcr_action.data.parquet import check_parquet
 from mrcr_action.data.paths import shard_path, shards_of
+from mrcr_action.data.selection import Selection
 from mrcr_action.data.shards import Shards
 from mrcr_action.data.store import ShardStore, Text
 from mrcr_action.data.writer import SCHEMA, write_synthetic
@@ -383,3 +385,56 @@ def test_a_store_is_begun_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         each.candidates(FIRST)
 
     assert len(begun) == 1
+
+
+def test_a_prompt_without_any_text_is_a_fault_and_ends_no_count(tmp_path: Path) -> None:
+    empty = row(2, 0, 500)
+    turns = [{"role": turn["role"], "content": ""} for turn in json.loads(empty["prompt"])]
+    empty |= {"prompt": json.dumps(turns), "n_chars": 0, "answer": empty["answer"][:10]}
+    shards = first_shard(tmp_path, [empty])
+
+    shards.count({FIRST: [0]})
+
+    assert shards.index(FIRST).rows[0].fault == "the prompt holds no text"
+
+
+def test_rows_that_a_file_no_longer_has_are_told_instead_of_looked_for_again(
+    tmp_path: Path,
+) -> None:
+    rows = [row(2, number, 500) for number in range(4)]
+    shards = first_shard(tmp_path, rows)
+    assert len(shards.index(FIRST).rows) == 4
+    first_shard(tmp_path, rows[:2])
+
+    with pytest.raises(DataError, match="was it changed while it was read"):
+        shards.count({FIRST: range(4)})
+
+
+def test_counting_makes_no_damaged_text_right(tmp_path: Path, own_cache: Path) -> None:
+    shards = first_shard(tmp_path, [row(2, number, 500) for number in range(2)])
+    shards.keep({FIRST: [0]}, count=False)
+    (texts,) = own_cache.rglob("*.rows")
+    texts.write_bytes(texts.read_bytes().replace(b"lamp", b"lump"))
+
+    with pytest.raises(DataError, match="row 0 is damaged"):
+        shards.count({FIRST: [0]})
+
+
+def test_a_fault_is_told_in_a_few_words_however_long_a_row_makes_it(tmp_path: Path) -> None:
+    long = row(2, 0, 500) | {"prompt": json.dumps([{"role": "x" * 10_000, "content": ""}])}
+    shards = first_shard(tmp_path, [long])
+
+    shards.count({FIRST: [0]})
+
+    assert 0 < len(shards.index(FIRST).rows[0].fault) <= 300
+
+
+def test_an_edited_index_of_a_bundle_is_not_believed(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows", [row(2, number, 500) for number in range(4)])
+    selection = Selection(protocol="openai", needles=(2,))
+    write_bundle(Shards(str(rows), "main"), tmp_path / "bundle", selection)
+    index = tmp_path / "bundle" / "2needle" / "2needle_0.json"
+    index.write_bytes(index.read_bytes().replace(b'"nonce":"0200000000"', b'"nonce":"0200000009"'))
+
+    with pytest.raises(DataError, match=r"2needle_0\.json: is damaged: expected SHA-256"):
+        Shards(str(tmp_path / "bundle"), "main").index(FIRST)
