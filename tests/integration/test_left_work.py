@@ -57,11 +57,8 @@ def test_work_left_behind_neither_holds_up_nor_changes_the_exit_code() -> None:
     assert time.monotonic() - begin < 30
 
 
-def test_an_interrupt_that_the_library_takes_is_still_one(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-
-    folder = write_rows(tmp_path_factory.mktemp("rows"), [row(2, 0, 500)])
+def test_an_interrupt_that_the_library_takes_is_still_one(tmp_path: Path) -> None:
+    folder = write_rows(tmp_path, [row(2, 0, 500)])
     process = subprocess.Popen(
         [sys.executable, "-c", READING, str(folder / "2needle" / "2needle_0.parquet")],
         stdout=subprocess.PIPE,
