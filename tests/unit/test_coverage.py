@@ -1,6 +1,7 @@
 """What was tested of each cell."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from mrcr_action.bins import Bin
 from mrcr_action.config import RunConfig
 from mrcr_action.coverage import Spread, in_bin
+from mrcr_action.grade import Grade
 from mrcr_action.plan import Ask, Cell, Plan
 from mrcr_action.result import Record
 from mrcr_action.stats import coverage_of
@@ -69,6 +71,60 @@ def test_outcomes_are_counted_in_the_cell_of_their_sample(
     assert (first.planned, first.asked) == (4, 4)
     for cell in (second, third):
         assert (cell.planned, cell.asked, cell.scored) == (1, 1, 1)
+
+
+def test_a_cell_has_the_means_of_its_own_graded_samples(
+    make_plan: MakePlan,
+    make_record: MakeRecord,
+    make_cell: MakeCell,
+    make_grade: Callable[..., Grade],
+) -> None:
+    records = [
+        make_record(0, grade=make_grade(match_ratio_openai=0.5, match_ratio_vllm=1.0)),
+        make_record(1, None),
+        make_record(
+            *(2, 0.0),
+            grade=make_grade(match_ratio_openai=0.0, match_ratio_vllm=0.25),
+            outcome="truncated",
+        ),
+        make_record(3, 0.9, o200k_tokens=17_000),
+        make_record(4, None, o200k_tokens=33_000),
+    ]
+    cells = tuple(make_cell(2, bin_) for bin_ in ("8K-16K", "16K-32K", "32K-64K", "64K-128K"))
+
+    found = coverage_of(make_plan(records, OPENAI, cells=cells), records)
+
+    assert [(c.match_ratio_openai, c.match_ratio_vllm) for c in found] == [
+        (0.25, 0.625),
+        (0.9, 0.9),
+        (None, None),
+        (None, None),
+    ]
+    assert [found[0].match_ratio(protocol) for protocol in ("openai", "vllm")] == [0.25, 0.625]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"fitting": 0, "dropped": {"too long": 90, "excluded": 10}},
+            "90 of 100 too long, 10 of 100 excluded",
+        ),
+        ({"fitting": 0, "rows": 0}, "the dataset has none"),
+        (
+            {"fitting": 5, "dropped": {"too long": 95}},
+            "none chosen fits, or num_samples is too small",
+        ),
+    ],
+)
+def test_why_a_cell_cannot_be_asked_is_told_by_reason(
+    make_plan: MakePlan, make_cell: MakeCell, changes: dict[str, Any], reason: str
+) -> None:
+    plan = make_plan([], OPENAI, cells=(make_cell(8, "64K-128K", planned=0, **changes),))
+
+    (cell,) = coverage_of(plan, ())
+
+    assert cell.why_missing == f"n8/64K-128K: no row to ask: {reason}"
 
 
 def test_an_ask_that_was_never_sent_is_planned_and_not_asked(

@@ -5,11 +5,15 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.coverage import Coverage
-from mrcr_action.errors import ExitCode
-from mrcr_action.gate import EXIT_CODES, judge, threshold_of, toothless
-from mrcr_action.result import Bucket, Check, Verdict
+from mrcr_action.errors import CellMissing, ExitCode
+from mrcr_action.gate import EXIT_CODES, check_cells, judge, threshold_of, toothless
+from mrcr_action.plan import Cell, Plan
+from mrcr_action.result import Bucket, Check, Record, Verdict
 
 MakeBucket = Callable[..., Bucket]
+MakeCell = Callable[..., Cell]
+MakePlan = Callable[..., Plan]
+MakeRecord = Callable[..., Record]
 
 
 def states(verdict: Verdict) -> dict[str, str]:
@@ -282,6 +286,52 @@ def test_a_missed_threshold_wins_over_a_missing_cell(make_bucket: MakeBucket) ->
     verdict = judge([make_bucket(2, 0.1)], config, [cell()])
     assert verdict.conclusion == "fail"
     assert states(verdict) == {"n2": "fail", "n8/64K-128K": "inconclusive"}
+
+
+def test_a_cell_of_which_rows_fit_but_none_is_asked_does_not_blame_the_window(
+    make_bucket: MakeBucket,
+) -> None:
+    found = cell(fitting=40, dropped={"too long": 60})
+    verdict = judge([make_bucket(2, 1.0)], RunConfig(), [found])
+    assert verdict.checks[-1].message == (
+        "n8/64K-128K: no row to ask: none chosen fits, or num_samples is too small"
+        " (exclude leaves the cell out)"
+    )
+
+
+def test_a_plan_without_a_cell_that_is_named_is_refused_before_anything_is_asked(
+    make_plan: MakePlan, make_cell: MakeCell, make_record: MakeRecord
+) -> None:
+    lacking = {"fitting": 0, "planned": 0, "requested": True}
+    cells = (
+        make_cell(2, "8K-16K", planned=1, requested=True),
+        make_cell(2, "64K-128K", **lacking, dropped={"too long": 98, "invalid": 2}),
+        make_cell(2, "512K-1M", **lacking, rows=0),
+        make_cell(2, "128K-256K", fitting=0, planned=0, dropped={"too long": 100}),
+    )
+    plan = make_plan([make_record(0)], RunConfig(protocol="openai", needles=(2,)), cells=cells)
+
+    with pytest.raises(CellMissing) as caught:
+        check_cells(plan)
+
+    assert str(caught.value) == (
+        "n2/64K-128K: no row to ask: 98 of 100 too long, 2 of 100 invalid;"
+        " n2/512K-1M: no row to ask: the dataset has none"
+    )
+    assert "exclude" in caught.value.hint
+    assert caught.value.exit_code == ExitCode.CANNOT_JUDGE
+
+
+def test_a_plan_with_every_cell_that_is_named_is_asked(
+    make_plan: MakePlan, make_cell: MakeCell, make_record: MakeRecord
+) -> None:
+    cells = (
+        make_cell(2, "8K-16K", planned=1, requested=True),
+        make_cell(2, "512K-1M", fitting=0, planned=0, dropped={"too long": 100}),
+    )
+    config = RunConfig(protocol="openai", needles=(2,))
+    check_cells(make_plan([make_record(0)], config, cells=cells))
+    check_cells(make_plan([make_record(0)], RunConfig()))
 
 
 def test_a_threshold_that_nobody_can_miss_is_pointed_out() -> None:

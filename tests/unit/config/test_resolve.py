@@ -412,6 +412,10 @@ def test_a_scalar_threshold_of_vllms_own_format_is_read(tmp_path: Path) -> None:
             "--exclude: 'n8' is not a range of tokens such as 4K-8K, nor a cell such as",
         ),
         (
+            {"protocol": "openai", "needles": ["2", "4"], "exclude": ["8K-16K", "n8/64K-128K"]},
+            "--exclude: n8/64K-128K: the needle counts are [2, 4]",
+        ),
+        (
             {"needles": ["3"]},
             "--needles: 3: needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)",
         ),
@@ -435,6 +439,47 @@ def test_a_blank_variable_is_no_threshold_and_no_way_around_one(blank: str) -> N
         resolve(None, environ, {})
     given = resolve(None, environ, {"match_ratio_threshold": "0.5"})
     assert given.config.match_ratio_threshold == 0.5
+
+
+NUMBERS = {"num_samples": "20", "samples_per_cell": "3"}
+"""The two ways to say how many samples, each of which rules the other out."""
+
+
+@pytest.mark.parametrize("stronger", NUMBERS)
+@pytest.mark.parametrize("layers", ["file, environment", "file, flag", "environment, flag"])
+def test_of_the_two_numbers_of_samples_the_one_of_the_stronger_layer_holds(
+    tmp_path: Path, stronger: str, layers: str
+) -> None:
+    (weaker,) = NUMBERS.keys() - {stronger}
+    said: dict[str, dict[str, str]] = {"file": {}, "environment": {}, "flag": {}}
+    for layer, key in zip(layers.split(", "), (weaker, stronger), strict=True):
+        said[layer][key] = NUMBERS[key]
+    lines = "".join(f"{key}: {text}\n" for key, text in said["file"].items())
+    path = write(tmp_path, f"protocol: openai\n{lines}")
+    environ = {f"MRCR_{key.upper()}": text for key, text in said["environment"].items()}
+
+    read = resolve(path, environ, said["flag"])
+
+    assert getattr(read.config, stronger) == int(NUMBERS[stronger])
+    assert getattr(read.config, weaker) is None
+    assert read.given == {stronger, "protocol"}
+
+
+def test_two_numbers_of_samples_in_one_layer_are_an_error(tmp_path: Path) -> None:
+    lines = "".join(f"{key}: {text}\n" for key, text in NUMBERS.items())
+    path = write(tmp_path, f"protocol: openai\n{lines}")
+    assert failure(path) == f"{path}:3: samples_per_cell: num_samples is set too; set one of them"
+    environ = {f"MRCR_{key.upper()}": text for key, text in NUMBERS.items()}
+    assert failure(None, environ, protocol="openai").startswith(
+        "environment: MRCR_SAMPLES_PER_CELL: num_samples is set too"
+    )
+
+
+def test_a_cell_left_behind_by_a_flag_for_needles_is_named_where_it_stands(tmp_path: Path) -> None:
+    path = write(tmp_path, "protocol: openai\nexclude: [n8/4K-8K]\n")
+    assert failure(path, needles=["2"]) == (
+        f"{path}:2: exclude: n8/4K-8K: the needle counts are [2]"
+    )
 
 
 def test_synthetic_samples_may_have_other_needle_counts() -> None:

@@ -41,10 +41,10 @@ def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
         "  2 needles    · measured  0.9000  –       1.0000  0.0000  0.9000  1/1     0\n"
         "  4 needles    · measured  0.8000  –       1.0000  0.0000  0.8000  1/1     0\n"
         "  8 needles    ✗ FAIL      0.7000  0.8500  1.0000  0.0000  0.7000  1/1     0\n"
-        "  cell       rows  fit  asked  graded  lost  o200k tokens\n"
-        "  n2/8K-16K  –     –    1/1    1       0     9,000 – 9,000 – 9,000\n"
-        "  n4/8K-16K  –     –    1/1    1       0     9,000 – 9,000 – 9,000\n"
-        "  n8/8K-16K  –     –    1/1    1       0     9,000 – 9,000 – 9,000\n"
+        "  cell       ratio   asked  graded  lost  o200k tokens  rows  fit\n"
+        "  n2/8K-16K  0.9000  1/1    1       0     9,000         –     –\n"
+        "  n4/8K-16K  0.8000  1/1    1       0     9,000         –     –\n"
+        "  n8/8K-16K  0.7000  1/1    1       0     9,000         –     –\n"
         "MRCR thresholds failed: match_ratio_n8: 0.7000 < 0.9000 - 0.0500\n"
         "Reports: out/a.json, out/b.xml\n"
     )
@@ -134,11 +134,11 @@ def hostile_result(make_result: MakeResult, hostile: str) -> Result:
 
 def test_coverage_is_printed_by_cell_and_what_lies_out_of_reach(by_cell: Result) -> None:
     lines = printed(by_cell).splitlines()
-    at = lines.index("Not tested: 100 rows of 512K-1M.")
+    at = lines.index("Not tested: 100 rows excluded (512K-1M).")
     assert [" ".join(line.split()) for line in lines[at - 3 : at]] == [
-        "cell rows fit asked graded lost o200k tokens left out",
-        "n2/8K-16K 100 60 10/10 10 0 9,000 – 9,000 – 9,000 40 too long",
-        "n2/64K-128K 100 0 0/0 0 0 – 100 too long",
+        "cell ratio asked graded lost o200k tokens rows fit left out",
+        "n2/8K-16K 0.9000 10/10 10 0 9,000 100 60 40 too long",
+        "n2/64K-128K – 0/0 0 0 – 100 0 100 too long",
     ]
     assert lines[-1].startswith("MRCR is inconclusive: n2/64K-128K: no row to ask: ")
 

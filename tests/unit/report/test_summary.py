@@ -19,7 +19,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethro
 OWN_HTML = {
     "<details><summary>The end of the log</summary>",
     "<details><summary>The worst of 3 inexact or lost samples</summary>",
-    "<details><summary>What was tested: 3 of 3 cells (needles x length) to the end</summary>",
+    "<details><summary>By needles and length: 3 cells</summary>",
     "</details>",
 }
 
@@ -89,13 +89,13 @@ def test_the_whole_section_of_a_pass(make_result: MakeResult) -> None:
         "- 60.0 s in all: start-up 50.0, choosing 5.0, asking 4.0; 1,200 tokens answered, 300.0 a"
         " second\n"
         "\n"
-        "<details><summary>What was tested: 3 of 3 cells (needles x length) to the end</summary>\n"
+        "<details><summary>By needles and length: 3 cells</summary>\n"
         "\n"
-        "| cell | rows | fit | asked | graded | lost | o200k tokens |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| n2/8K-16K | – | – | 1/1 | 1 | 0 | 9,000 – 9,000 – 9,000 |\n"
-        "| n4/8K-16K | – | – | 1/1 | 1 | 0 | 9,000 – 9,000 – 9,000 |\n"
-        "| n8/8K-16K | – | – | 1/1 | 1 | 0 | 9,000 – 9,000 – 9,000 |\n"
+        "| cell | ratio | asked | graded | lost | o200k tokens | rows | fit |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| n2/8K-16K | 0.9000 | 1/1 | 1 | 0 | 9,000 | – | – |\n"
+        "| n4/8K-16K | 0.8000 | 1/1 | 1 | 0 | 9,000 | – | – |\n"
+        "| n8/8K-16K | 0.7000 | 1/1 | 1 | 0 | 9,000 | – | – |\n"
         "\n"
         "</details>\n"
         "\n"
@@ -215,21 +215,28 @@ def test_hostile_text_anywhere_is_inert(
     assert {t.content.strip() for t in tokens if t.type == "html_block"} <= OWN_HTML
     assert [t.tag for t in tokens if t.type == "heading_open"] == ["h2"]
     assert [len(table) for table in tables(text)] == [5, 4, 4]
-    assert [{len(row) for row in table} for table in tables(text)] == [{9}, {7}, {6}]
+    assert [{len(row) for row in table} for table in tables(text)] == [{9}, {8}, {6}]
     assert [c for c in text if not c.isprintable() and c not in "\n\ufffe\uffff"] == []
 
 
-def test_coverage_is_folded_away_behind_how_much_of_it_was_asked(by_cell: Result) -> None:
+def test_cells_are_folded_away_and_what_was_not_tested_is_said_before_them(
+    by_cell: Result,
+) -> None:
     text = render_summary([by_cell])
-    title = "What was tested: 1 of 2 cells (needles x length) to the end"
-    assert f"<details><summary>{title}</summary>" in text
-    assert "\n\nNot tested: 100 rows of 512K-1M.\n" in text
+    assert (
+        "\n\nNot tested: 100 rows excluded (512K-1M).\n\n"
+        "<details><summary>By needles and length: 2 cells</summary>\n\n| cell |"
+    ) in text
+    assert text.count("Not tested") == 1
     table = next(table for table in tables(text) if table[0][0] == "cell")
     assert [row[:5] for row in table[1:]] == [
-        ["n2/8K-16K", "100", "60", "10/10", "10"],
-        ["n2/64K-128K", "100", "0", "0/0", "0"],
+        ["n2/8K-16K", "0.9000", "10/10", "10", "0"],
+        ["n2/64K-128K", "–", "0/0", "0", "0"],
     ]
-    assert [row[-1] for row in table[1:]] == ["40 too long", "100 too long"]
+    assert [row[-3:] for row in table[1:]] == [
+        ["100", "60", "40 too long"],
+        ["100", "0", "100 too long"],
+    ]
 
 
 def test_a_cell_that_was_named_in_vain_is_in_the_first_lines(by_cell: Result) -> None:
