@@ -6,8 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from tests.unit.handmade import row, write_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000000) b"
 
