@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from tests.integration.conftest import MRCR
 from tests.integration.hub.fake_hub import FakeHub, Fault
@@ -23,9 +24,10 @@ from mrcr_action.arguments import make_parser
 from mrcr_action.cache import CACHE_VARIABLE
 from mrcr_action.cli import COMMANDS, main
 from mrcr_action.data.bundle import read_bundle
+from mrcr_action.plan import Plan
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import Mrcr, StartStandIn
+    from tests.integration.conftest import Ended, Mrcr, StartStandIn
 
 ROOT = Path(__file__).parents[2]
 
@@ -434,7 +436,7 @@ def test_every_documented_command_is_one() -> None:
 # a bundle of too little
 
 
-def test_cells_that_a_bundle_does_not_hold_are_named_and_make_the_verdict_inconclusive(
+def test_a_bundle_that_lacks_cells_that_are_chosen_ends_the_run_and_they_are_named(
     mrcr: Mrcr, short: Path, start_standin: StartStandIn, cache: Path
 ) -> None:
     mrcr.environment[CACHE_VARIABLE] = str(cache)
@@ -444,24 +446,65 @@ def test_cells_that_a_bundle_does_not_hold_are_named_and_make_the_verdict_inconc
     url = start_standin().url
     named = mrcr.config("named", **keys, bins=["512-1K", "1K-2K"], base_url=url)
     unnamed = mrcr.config("unnamed", **keys, base_url=url)
+    held = mrcr.config("held", **keys, bins=["512-1K"], base_url=url)
 
-    ended = mrcr("run", named, unnamed)
+    ended = mrcr("run", named, unnamed, held)
 
     assert ended.code == 3
-    result = ended.result_of("named")
-    cells = {cell.name: cell for cell in result.coverage}
-    assert cells["n2/1K-2K"].dropped == {"not in the bundle": 2}
-    assert (cells["n2/1K-2K"].rows, cells["n2/1K-2K"].planned) == (2, 0)
-    assert (cells["n2/512-1K"].planned, cells["n2/512-1K"].scored) == (2, 2)
-    assert result.verdict.conclusion == "inconclusive"
-    assert "n2/1K-2K" in result.verdict.summary
-    assert re.search(r"n2/1K-2K .* 2 not in the bundle", ended.stdout)
-    # Cells that nobody named are told, and are no reason against a verdict.
-    result = ended.result_of("unnamed")
+    all_others = "n2/0-512 (2 of 2), n2/1K-2K (2 of 2), n2/2K-4K (2 of 2), n2/4K-8K (3 of 3),"
+    for name, lacking in (
+        ("named", "n2/1K-2K (2 of 2)"),
+        ("unnamed", f"{all_others} n2/8K-16K (1 of 1)"),
+    ):
+        result = ended.result_of(name)
+        assert result.problem is not None
+        assert (result.problem.kind, result.problem.exit_code) == ("DataError", 3)
+        message = f"bundle: this bundle lacks samples that are chosen: {lacking}"
+        assert result.problem.message == message
+        assert "mrcr data fetch CONFIG --window TOKENS --to DIR" in result.problem.hint
+        assert result.verdict.summary == f"MRCR is inconclusive: {message}"
+        assert message in ended.stdout
+        assert result.records == ()
+    result = ended.result_of("held")
     assert result.verdict.conclusion == "pass"
-    dropped = {cell.name: cell.dropped for cell in result.coverage if cell.dropped}
-    assert set(dropped) == {f"n2/{b}" for b in ("0-512", "1K-2K", "2K-4K", "4K-8K", "8K-16K")}
-    assert all(set(reasons) == {"not in the bundle"} for reasons in dropped.values())
+    cells = {cell.name: cell for cell in result.coverage}
+    assert (cells["n2/512-1K"].planned, cells["n2/512-1K"].scored) == (2, 2)
+    assert cells["n2/1K-2K"].dropped == {"excluded": 2}
+
+
+def test_a_bundle_is_asked_for_the_rows_that_are_chosen_and_no_others_in_their_place(
+    mrcr: Mrcr, short: Path, cache: Path
+) -> None:
+    mrcr.environment[CACHE_VARIABLE] = str(cache)
+    flags = ("--needles", "2", "--max-prompt-tokens", "2700", "--to", "bundle")
+    # Of the cell 2K-4K, with rows of 2,500 and 4,000 tokens, the first alone.
+    assert mrcr("data", "fetch", "--dataset", short, *flags).code == 0
+
+    def plan(dataset: str | Path, *more: str) -> Ended:
+        cells = ("--protocol", "openai", "--needles", "2", "--bins", "2K-4K", "--window", "128K")
+        return mrcr("plan", "--dataset", dataset, *cells, *more)
+
+    ended = plan("bundle")
+    assert (ended.code, ended.stdout) == (3, "")
+    complaint = "mrcr: error: bundle: this bundle lacks samples that are chosen: n2/2K-4K"
+    assert ended.stderr.startswith(f"{complaint} (1 of 2)\n")
+    for seed, chosen in (("1", 2_500), ("2", 4_000)):
+        one = ("--samples-per-cell", "1", "--seed", seed, "--json")
+        (ask,) = decode_plan(plan(short, *one).stdout).asks
+        assert ask.o200k_tokens == chosen
+        ended = plan("bundle", *one)
+        if chosen == 2_500:
+            found = decode_plan(ended.stdout)
+            assert found.asks == (ask,)
+            (cell,) = (cell for cell in found.cells if cell.planned)
+            assert cell.dropped == {"not in the bundle": 1}
+        else:
+            assert (ended.code, ended.stdout) == (3, "")
+            assert ended.stderr.startswith(f"{complaint} (1 of 1)\n")
+
+
+def decode_plan(text: str) -> Plan:
+    return msgspec.json.decode(text, type=Plan)
 
 
 def test_the_vllm_protocol_says_how_to_fetch_the_rows_that_a_bundle_lacks(

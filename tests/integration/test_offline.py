@@ -245,7 +245,7 @@ def test_a_damaged_row_of_a_bundle_ends_the_run_and_is_named(
         path.write_bytes(content)
     ended = watched(
         *("run", "--dataset", "bundle", "--protocol", "openai", "--needles", "2"),
-        *("--base-url", server.url),
+        *("--bins", "512-1K", "--base-url", server.url),
     )
     assert ended.code == 3
     assert ended.result.problem is not None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +24,7 @@ from mrcr_action.standin.tokens import prompt_tokens
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.integration.conftest import Recorder, StartStandIn
+    from tests.integration.conftest import Mrcr, Recorder, StartStandIn
 
 REACHED = ("4K-8K", "8K-16K", "16K-32K", "32K-64K", "64K-128K")
 
@@ -100,15 +103,15 @@ def test_every_cell_that_the_window_reaches_is_planned_with_rows_on_the_right_si
         (first,) = [line for line in table if line[0] == f"n{n}/4K-8K"]
         assert first[1:9] == ["2", "2", "2", "4,096", "–", "6,144", "–", "8,192"]
         (last,) = [line for line in table if line[0] == f"n{n}/64K-128K"]
-        assert last[1:9] == ["2", "1", "1", "65,537", "–", "65,537", "–", "65,537"]
-        assert last[-3:] == ["1", "too", "long"]
+        assert last[1:5] == ["2", "1", "1", "65,537"]
+        assert last[6:] == ["1", "too", "long"]
 
 
 def test_the_output_says_what_was_not_reached_and_that_the_top_of_the_last_bin_is_untested(
     plan: PlanCommand, six: Path
 ) -> None:
     said = plan("--dataset", six, "--protocol", "openai", "--window", "128K")
-    assert "Not tested: 6 rows of 128K-256K.\n" in said.stdout
+    assert "Not tested: 6 rows too long (128K-256K).\n" in said.stdout
     assert (
         "note: The top of the last bin, 64K-128K, is untested: the limit is about " in said.stdout
     )
@@ -248,11 +251,8 @@ def test_every_configuration_has_its_own_plan_in_their_order(
     assert len(lines(said.stdout)) == 2 * 6 + 1
 
     said = plan(one, two, "--window", "128K", "--json")
-    decoder, text, found = json.JSONDecoder(), said.stdout, []
-    while text:
-        content, end = decoder.raw_decode(text)
-        found.append(msgspec.convert(content, Plan, strict=False))
-        text = text[end:].lstrip()
+    assert said.code == 0
+    found = msgspec.json.decode(said.stdout, type=list[Plan])
     assert [sorted(each.quotas) for each in found] == [[2], [4, 8]]
 
 
@@ -278,18 +278,106 @@ def test_a_server_that_refuses_is_named_with_what_to_do(
     assert plan(*flags, "--api-key", "sesame").code == 0
 
 
-def test_cells_that_are_named_but_cannot_be_asked_are_shown_with_their_reason(
+def test_cells_that_are_named_but_cannot_be_asked_are_shown_with_their_reason_and_an_error(
     plan: PlanCommand, six: Path
 ) -> None:
     said = plan(
         *("--dataset", six, "--protocol", "openai", "--window", "64K", "--needles", "2"),
         *("--bins", "4K-8K", "128K-256K", "512K-1M", "--exclude", "n2/512K-1M"),
     )
-    assert said.code == 0
+    assert said.code == 3
+    assert said.stderr.splitlines() == [
+        "mrcr: error: n2/128K-256K: no row to ask: 2 of 2 too long",
+        ("  Leave the cell out with exclude, or name other bins. `mrcr plan` shows what there is."),
+    ]
     table = {line[0]: line[1:4] + line[-3:] for line in lines(said.stdout)}
     assert table["n2/4K-8K"][:3] == ["2", "2", "2"]
     assert table["n2/128K-256K"] == ["2", "0", "0", "2", "too", "long"]
     assert "n2/512K-1M" not in table
+    assert "Not tested: 8 rows excluded (8K-16K, 16K-32K, 32K-64K, 64K-128K).\n" in said.stdout
+
+
+def test_every_plan_is_shown_before_the_first_that_lacks_a_cell_ends_the_command(
+    plan: PlanCommand, short: Path, tmp_path: Path
+) -> None:
+    keys: dict[str, Any] = {"dataset": str(short), "protocol": "openai", "needles": [2]}
+    lacking = config(tmp_path, "lacking", **keys, bins=["4K-8K", "512K-1M"])
+    good = config(tmp_path, "good", **keys, bins=["4K-8K"])
+
+    said = plan(lacking, good, "--window", "128K")
+    assert said.code == 3
+    assert [line[:2] for line in lines(said.stdout)] == [
+        ["n2/4K-8K", "3"],
+        ["n2/512K-1M", "0"],
+        ["n2/4K-8K", "3"],
+    ]
+    complaint = "mrcr: error: n2/512K-1M: no row to ask: the dataset has none\n"
+    assert said.stderr.startswith(complaint)
+
+    said = plan(lacking, good, "--window", "128K", "--json")
+    assert said.code == 3
+    assert len(msgspec.json.decode(said.stdout, type=list[Plan])) == 2
+    assert said.stderr.startswith(complaint)
+
+
+def test_a_cell_that_gets_no_share_of_the_samples_is_told_so(
+    plan: PlanCommand, short: Path
+) -> None:
+    said = plan(
+        *("--dataset", short, "--protocol", "openai", "--needles", "2", "--window", "128K"),
+        *("--bins", "512-1K", "4K-8K", "--num-samples", "1"),
+    )
+    assert said.code == 3
+    assert re.match(
+        r"mrcr: error: n2/(512-1K|4K-8K): no row to ask: none chosen fits, or num_samples is too"
+        r" small\n",
+        said.stderr,
+    )
+
+
+def test_bins_that_leave_no_row_are_a_usage_error_that_names_those_there_are(
+    plan: PlanCommand, six: Path
+) -> None:
+    flags = ("--dataset", six, "--protocol", "openai", "--needles", "2", "4", "--window", "64K")
+    for cells in (("--bins", "512K-1M"), ("--bins", "4K-8K", "--exclude", "4K-8K")):
+        said = plan(*flags, *cells)
+        assert (said.code, said.stdout) == (2, "")
+        assert said.stderr == (
+            f"mrcr: error: bins and exclude leave no row of {six}, which has rows of 4K-8K, 8K-16K,"
+            " 16K-32K, 32K-64K, 64K-128K, 128K-256K with 2, 4 needles\n"
+        )
+
+
+def test_an_answer_as_long_as_the_window_is_a_usage_error(
+    plan: PlanCommand, short: Path, start_standin: StartStandIn
+) -> None:
+    url = start_standin("--max-model-len", "2048").url
+    flags = ("--dataset", short, "--protocol", "openai", "--needles", "2", "--base-url", url)
+    said = plan(*flags)
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr.splitlines() == [
+        (
+            "mrcr: error: max_tokens 2,048: the server's window has 2,048 tokens for prompt and"
+            " answer together"
+        ),
+        "  Lower --max-tokens, or serve with a longer --max-model-len.",
+    ]
+    assert plan(*flags, "--max-tokens", "512").code == 0
+
+
+def test_an_interrupted_command_says_that_it_was_cancelled(
+    mrcr: Mrcr, recorder: Recorder, short: Path
+) -> None:
+    recorder.stalled.add("/tokenize")
+    running = mrcr.start(
+        *("plan", "--dataset", short, "--protocol", "openai", "--base-url", recorder.url)
+    )
+    while "/tokenize" not in recorder.bodies:
+        assert running.process.poll() is None, running.stderr
+        time.sleep(0.01)
+    running.process.send_signal(signal.SIGINT)
+    ended = running.wait()
+    assert (ended.code, ended.stdout, ended.stderr) == (130, "", "mrcr: cancelled\n")
 
 
 def test_the_answer_of_a_server_is_what_the_plan_counts_by(

@@ -23,11 +23,18 @@ def test_what_is_synthesised_can_be_run(mrcr: Mrcr, start_standin: StartStandIn)
         *("--out", "samples"),
     )
     assert made.code == 0, made.said
-    assert "8 rows in 4 files under samples" in made.stdout
+    assert made.stdout.splitlines() == [
+        "8 rows in 4 files under samples",
+        (
+            "Use them with: mrcr run --dataset samples --needles 2 8 --protocol openai"
+            " --samples-per-cell 2 …"
+        ),
+    ]
 
     ended = mrcr(
-        *("run", "--dataset", "samples", "--base-url", start_standin().url, "--needles", "2", "8"),
-        *("--protocol", "openai", "--num-samples", "8", "--threshold", "1", "--tolerance", "0"),
+        *("run", "--dataset", "samples", "--needles", "2", "8", "--protocol", "openai"),
+        *("--samples-per-cell", "2", "--base-url", start_standin().url),
+        *("--threshold", "1", "--tolerance", "0"),
     )
     assert ended.code == 0, ended.said
     assert ended.result.buckets[0].graded == 8
