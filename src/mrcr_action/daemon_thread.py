@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mrcr_action.cache import remove_temporary
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
 T = TypeVar("T")
@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:
     """Run in a daemon thread: unlike for a pool's, neither a cancelled run nor exit waits."""
+    # Imported here: the command line imports this module, and its help needs none of it.
+    import asyncio
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -241,20 +241,28 @@ def prompt_limit(config: RunConfig, model: ModelEntry) -> int:
     Raises:
         UsageError: neither the configuration nor the server tells; or an answer may fill it all.
     """
-    window = model.max_model_len
-    if window is not None and config.max_tokens >= window:
-        raise UsageError(
-            f"max_tokens {config.max_tokens:,}: the server's window has {window:,} tokens for"
-            " prompt and answer together",
-            hint="Lower --max-tokens, or serve with a longer --max-model-len.",
-        )
-    limit = config.prompt_limit(window)
+    check_window(config, model.max_model_len)
+    limit = config.prompt_limit(model.max_model_len)
     if limit is None:
         raise UsageError(
             f"the server does not tell the context length of {model.id}",
             hint="Pass --max-prompt-tokens N: the context length less max_tokens and a margin.",
         )
     return limit
+
+
+def check_window(config: RunConfig, window: int | None) -> None:
+    """See that a window, in tokens, has room for more than an answer.
+
+    Raises:
+        UsageError: it has not.
+    """
+    if window is not None and config.max_tokens >= window:
+        raise UsageError(
+            f"max_tokens {config.max_tokens:,}: the server's window has {window:,} tokens for"
+            " prompt and answer together",
+            hint="Lower --max-tokens, or serve with a longer --max-model-len.",
+        )
 
 
 async def _both(first: Awaitable[None], second: Awaitable[None]) -> None:

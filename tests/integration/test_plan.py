@@ -389,3 +389,9 @@ def test_the_answer_of_a_server_is_what_the_plan_counts_by(
     for ask in said.plan.asks:
         messages = shards.load(ask.shard, ask.row).messages
         assert ask.prompt_tokens == prompt_tokens(message.content for message in messages)
+
+
+def test_a_window_that_answers_alone_may_fill_is_an_error(mrcr: Mrcr, six: Path) -> None:
+    ended = mrcr("plan", "--dataset", six, "--protocol", "openai", "--window", "2K")
+    assert ended.code == 2
+    assert "max_tokens 2,048: the server's window has 2,048 tokens" in ended.stderr

@@ -31,7 +31,7 @@ def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]
     per_cell = config.per_cell
     if per_cell is not None:
         short = [c for c in cells if c.planned < per_cell and (c.planned or c.fitting)]
-        few = [c for c in short if c.rows - c.dropped.get("invalid", 0) < per_cell]
+        few = [c for c in short if c.planned == c.rows - c.dropped.get("invalid", 0)]
         cut = [c for c in short if c not in few]
         found = []
         if few:

@@ -12,7 +12,7 @@ from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import resolve
 from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.gate import check_cells
-from mrcr_action.pipeline import find_model, prompt_limit
+from mrcr_action.pipeline import check_window, find_model, prompt_limit
 from mrcr_action.publish import without_password
 from mrcr_action.report.console import print_plan
 from mrcr_action.report.progress import plan_line
@@ -72,6 +72,7 @@ async def _plan(resolved: Resolved, window: int | None, api_key: str | None) -> 
                 return await choice.choose(limit=longest, client=client, model=model)
             except ApiError as error:
                 raise ServerError(f"{without_password(address)}: {error}") from error
+    check_window(config, window or window_of(config))
     limit = config.prompt_limit(window or window_of(config))
     if limit is None:
         raise UsageError(

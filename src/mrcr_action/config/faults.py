@@ -12,7 +12,7 @@ from mrcr_action.config.keys import DATASET
 from mrcr_action.sample import NEEDLE_COUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mrcr_action.config.keys import RunConfig
 
@@ -73,18 +73,34 @@ def _of_cells(config: RunConfig) -> Iterator[tuple[str, str]]:
             yield key, "only the openai protocol samples by cell; set protocol: openai"
     if config.num_samples is not None and config.samples_per_cell is not None:
         yield "samples_per_cell", "num_samples is set too; set one of them"
-    if repeated := next((b for b in config.bins or () if (config.bins or ()).count(b) > 1), None):
+    without = [n for n, quota in config.quotas().items() if not quota]
+    if config.bins and without:
+        lack = f"leaves no sample for {without[0]} needles, of which bins names cells"
+        yield "num_samples", f"{config.num_samples}: {lack}"
+    yield from _of_names(config)
+
+
+def _of_names(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """Bins and cells that are misspelt, listed twice, or of no needle count that is tested."""
+    bins = config.bins or ()
+    if repeated := next((b for b in bins if bins.count(b) > 1), None):
         yield "bins", f"{repeated}: is listed twice"
-    for key, parse in (("bins", known_bin), ("exclude", parse_excluded)):
-        for text in getattr(config, key) or ():
-            try:
-                found = parse(text)
-            except ValueError as error:
-                yield key, str(error)
-            else:
-                n_needles = found[0] if isinstance(found, tuple) else None
-                if n_needles is not None and n_needles not in config.needles:
-                    yield key, f"{text}: the needle counts are {list(config.needles)}"
+    for text in bins:
+        if fault := _fault_of(text, known_bin):
+            yield "bins", fault
+    for text in config.exclude:
+        if fault := _fault_of(text, parse_excluded):
+            yield "exclude", fault
+        elif parse_excluded(text)[0] not in {None, *config.needles}:
+            yield "exclude", f"{text}: the needle counts are {list(config.needles)}"
+
+
+def _fault_of(text: str, parse: Callable[[str], object]) -> str:
+    try:
+        parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def parse_excluded(text: str) -> tuple[int | None, Bin]:

@@ -111,10 +111,10 @@ def beyond(cells: Sequence[Coverage]) -> str:
         for reason, count in cell.dropped.items():
             rows[reason] += count
             places.setdefault(reason, []).append(cell.name if alone else str(cell.bin))
-    parts = [
-        f"{count:,} rows {reason} ({', '.join(dict.fromkeys(places[reason]))})"
-        for reason, count in rows.items()
-    ]
+    parts = []
+    for what, count in rows.items():
+        where = ", ".join(dict.fromkeys(places[what]))
+        parts.append(f"{count:,} {'row' if count == 1 else 'rows'} {what} ({where})")
     return f"Not tested: {'; '.join(parts)}." if parts else ""
 
 

@@ -520,3 +520,14 @@ def test_the_home_folder_can_be_written_as_a_tilde(
 
 def test_needle_counts_may_be_separated_by_commas() -> None:
     assert resolve(None, {}, {"needles": ["2,4"]}).config.needles == (2, 4)
+
+
+def test_a_number_of_samples_that_leaves_a_named_cell_without_any_is_an_error() -> None:
+    flags: dict[str, Any] = {
+        "protocol": "openai",
+        "needles": ["2", "4", "8"],
+        "num_samples": "2",
+        "bins": ["4K-8K"],
+    }
+    with pytest.raises(ConfigError, match="--num-samples: 2: leaves no sample for 8 needles"):
+        resolve(None, {}, flags)
