@@ -19,7 +19,7 @@ def request_body(config: RunConfig, model: str, messages: Sequence[Message]) -> 
     """
     body: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": m.role, "content": m.content} for m in messages],
+        "messages": as_json(messages),
         "max_tokens": config.max_tokens,
         "temperature": config.temperature,
         "top_p": 1.0,
@@ -32,6 +32,11 @@ def request_body(config: RunConfig, model: str, messages: Sequence[Message]) -> 
         "seed": config.seed,
     }
     return {key: value for key, value in body.items() if value is not None}
+
+
+def as_json(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """Messages as the API takes them."""
+    return [{"role": m.role, "content": m.content} for m in messages]
 
 
 def template_kwargs(config: RunConfig) -> Mapping[str, Any]:

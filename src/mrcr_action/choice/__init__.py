@@ -16,7 +16,7 @@ from mrcr_action.data.lengths import Lengths
 from mrcr_action.data.order import candidates_in_order, parts_of
 from mrcr_action.data.paths import shards_of
 from mrcr_action.data.shards import Shards
-from mrcr_action.errors import NothingFits
+from mrcr_action.errors import NothingFits, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,6 +131,18 @@ def window_of(config: RunConfig) -> int | None:
             # The last one counts, as for vLLM.
             found = tokens_in(value if equals else next(words, ""))
     return found
+
+
+def named_window(text: str | None) -> int | None:
+    """The window that ``--window`` names, in tokens; None without one.
+
+    Raises:
+        UsageError: it is no number of tokens.
+    """
+    tokens = None if text is None else tokens_in(text)
+    if text is not None and not tokens:
+        raise UsageError(f"--window {text}: expected a number of tokens such as 131072 or 128K")
+    return tokens
 
 
 def tokens_in(text: str) -> int | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.choice.fit import COUNTING_AHEAD, by_shard
 from mrcr_action.daemon_thread import in_daemon_thread
+from mrcr_action.data.order import CHARS_PER_TOKEN
 from mrcr_action.errors import NothingFits
 from mrcr_action.plan import Ask, Candidate, Passed, Plan
 
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from mrcr_action.choice.fit import Fit
     from mrcr_action.config import RunConfig
     from mrcr_action.data.shards import Shards
-
-CHARS_PER_TOKEN = 4
-"""vLLM's rough filter: a row with more than 4 characters per allowed token is not counted."""
 
 
 class QuotaChoice:

@@ -1,6 +1,6 @@
 """The client of an OpenAI-compatible server."""
 
-from mrcr_action.client.api import Client, Health, ModelEntry, Tokenized, as_json
+from mrcr_action.client.api import Client, Health, ModelEntry, Tokenized
 from mrcr_action.client.errors import ApiError, Broken, Denied, Rejected, TimedOut, Unavailable
 from mrcr_action.client.stream import Completion
 
@@ -16,5 +16,4 @@ __all__ = [
     "TimedOut",
     "Tokenized",
     "Unavailable",
-    "as_json",
 ]

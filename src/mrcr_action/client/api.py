@@ -28,6 +28,7 @@ from mrcr_action.client.errors import (
 from mrcr_action.client.retry import retried
 from mrcr_action.client.stream import Completion, read_stream
 from mrcr_action.errors import UsageError
+from mrcr_action.request import as_json
 
 CONNECT_SECONDS = 10.0
 
@@ -273,11 +274,6 @@ def is_loopback(url: str) -> bool:
     """Whether an address names this machine; a server's "any address" does, to its clients."""
     host = urlsplit(url).hostname or ""
     return host in {"localhost", "::1", "::", "0.0.0.0"} or host.startswith("127.")  # noqa: S104
-
-
-def as_json(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Messages as the API takes them."""
-    return [{"role": m.role, "content": m.content} for m in messages]
 
 
 def _conversation(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.choice import tokens_in, window_of
+from mrcr_action.choice import named_window, window_of
 from mrcr_action.config.resolve import ENV_PREFIX, resolve
 from mrcr_action.data.bundle import check_bundle, read_bundle
 from mrcr_action.data.fetch import write_bundle
@@ -15,7 +14,7 @@ from mrcr_action.data.selection import bundle_key, selection_of
 from mrcr_action.data.shards import Shards
 from mrcr_action.data.source import kind_of
 from mrcr_action.errors import ConfigError, DataError, ExitCode, UsageError
-from mrcr_action.report.console import print_table
+from mrcr_action.report.console import print_progress, print_table
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def fetch_command(
     resolved, selection = _selected(config, flags, window, environ)
     shards = _shards(resolved)
     shards.check(selection.shards())
-    bundle = write_bundle(shards, to, selection, seed=resolved.config.seed, report=_report)
+    bundle = write_bundle(shards, to, selection, seed=resolved.config.seed, report=print_progress)
     texts = sum(shard.texts for shard in bundle.shards)
     size = sum(shard.rows_bytes for shard in bundle.shards)
     print(one_line(f"{texts:,} rows, {size / 2**20:,.1f} MiB, in {to}; key {bundle.key}"))
@@ -66,7 +65,7 @@ def check_command(dataset: str) -> int:
         rows = sum(shard.texts for shard in bundle.shards)
         what = f"{rows:,} rows of {bundle.dataset}"
     else:
-        inventory = inventory_of(Shards(dataset, ""), shards_in(folder), report=_report)
+        inventory = inventory_of(Shards(dataset, ""), shards_in(folder), report=print_progress)
         faults = [f"{row.where}: {row.fault}" for row in inventory if row.fault]
         what = f"{len(inventory):,} rows"
     for fault in faults[:FAULTS_SHOWN]:
@@ -88,7 +87,7 @@ def stats_command(dataset: str) -> int:
         names = [shard.path for shard in read_bundle(folder).shards]
     else:
         names = shards_in(folder)
-    inventory = inventory_of(Shards(dataset, ""), names, report=_report)
+    inventory = inventory_of(Shards(dataset, ""), names, report=print_progress)
     print_table(inventory_table(inventory))
     return ExitCode.PASS
 
@@ -111,16 +110,17 @@ def _selected(
         # Without a configuration, all that there is of use; vLLM's way reads one shard in two.
         given.setdefault("protocol", "openai")
     resolved = resolve(None if config is None else Path(config), environ, given)
-    tokens = None if window is None else tokens_in(window)
-    if window is not None and not tokens:
-        raise UsageError(f"--window {window}: expected a number of tokens such as 131072 or 128K")
-    return resolved, selection_of(resolved.config, tokens or window_of(resolved.config))
+    tokens = named_window(window) or window_of(resolved.config)
+    return resolved, selection_of(resolved.config, tokens)
 
 
 def _shards(resolved: Resolved) -> Shards:
     config = resolved.config
     shards = Shards(
-        config.dataset, config.revision, allow_unverified=config.allow_unverified, report=_report
+        config.dataset,
+        config.revision,
+        allow_unverified=config.allow_unverified,
+        report=print_progress,
     )
     if shards.kind == "bundle":
         raise ConfigError(
@@ -128,7 +128,3 @@ def _shards(resolved: Resolved) -> Shards:
             hint="Name the dataset that it shall be taken from.",
         )
     return shards
-
-
-def _report(line: str) -> None:
-    print(one_line(line), file=sys.stderr, flush=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.choice import Choice, tokens_in, window_of
+from mrcr_action.choice import Choice, named_window, window_of
 from mrcr_action.client import ApiError, Client
 from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import resolve
@@ -14,7 +13,7 @@ from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.gate import check_cells
 from mrcr_action.pipeline import check_window, find_model, prompt_limit
 from mrcr_action.publish import without_password
-from mrcr_action.report.console import print_plan
+from mrcr_action.report.console import print_plan, print_progress
 from mrcr_action.report.progress import plan_line
 from mrcr_action.report.text import one_line
 from mrcr_action.result import encode_document
@@ -38,9 +37,7 @@ def plan_command(
     environ: Mapping[str, str],
 ) -> int:
     """Print the plan of every configuration; nothing is started, and no sample is asked."""
-    tokens = None if window is None else tokens_in(window)
-    if window is not None and not tokens:
-        raise UsageError(f"--window {window}: expected a number of tokens such as 131072 or 128K")
+    tokens = named_window(window)
     paths: list[Path | None] = [*expand(configs)] if configs else [None]
     plans: list[Plan] = []
     for resolved in [resolve(path, environ, flags) for path in paths]:
@@ -56,11 +53,7 @@ def plan_command(
 
 async def _plan(resolved: Resolved, window: int | None, api_key: str | None) -> Plan:
     config = resolved.config
-
-    def report(line: str) -> None:
-        print(one_line(line), file=sys.stderr, flush=True)
-
-    choice = Choice(config, report=report)
+    choice = Choice(config, report=print_progress)
     choice.check()
     attached = config.base_url is not None or config.server == "external"
     if attached and route_of(config, has_file=resolved.path is not None) == "external":

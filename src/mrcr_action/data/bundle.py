@@ -6,12 +6,12 @@ texts of those that were selected (`mrcr_action.data.store`). A run reads it in 
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from mrcr_action import __version__
+from mrcr_action.cache import sha256_of
 from mrcr_action.data.paths import PARTS, shard_path
 from mrcr_action.data.selection import Selection, bundle_key
 from mrcr_action.data.source import BUNDLE_FILE
@@ -114,16 +114,6 @@ def check_bundle(folder: Path) -> list[str]:
         ]
         faults += _faulty_rows(store)
     return faults
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hex.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _damage(path: Path, expected: str) -> Iterator[str]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mrcr_action import __version__
+from mrcr_action.cache import sha256_of
 from mrcr_action.config.keys import DATASET
-from mrcr_action.data.bundle import Bundle, BundledShard, sha256_of
+from mrcr_action.data.bundle import Bundle, BundledShard
 from mrcr_action.data.order import order_name, shuffled
 from mrcr_action.data.paths import needles_of
 from mrcr_action.data.replacement import check_replaceable, partial_folder, swap

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mrcr_action.data.shards import Shards
     from mrcr_action.plan import Candidate
 
+CHARS_PER_TOKEN = 4
+"""vLLM's rough filter: a row with more than 4 characters per allowed token is not counted."""
+
 SHUFFLE_BUFFER = 16
 """Rows that vLLM's streaming shuffle holds at a time."""
 

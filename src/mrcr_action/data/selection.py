@@ -9,7 +9,8 @@ import msgspec
 
 from mrcr_action.bins import ALL_BINS, bin_of, known_bin
 from mrcr_action.config.faults import parse_excluded
-from mrcr_action.data.paths import PARTS, shard_path
+from mrcr_action.data.order import CHARS_PER_TOKEN, parts_of
+from mrcr_action.data.paths import shards_of
 from mrcr_action.data.store import STORE_FORMAT
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
 MOST_TOKENS_PER_O200K = 0.75
 """Fewest tokens of a server for one of o200k: a row longer than the limit by more is left out."""
-
-CHARS_PER_TOKEN = 4
-"""The vllm protocol's rough filter."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +48,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def shards(self) -> list[str]:
         """The shards that the selected rows lie in."""
-        parts = range(PARTS if self.protocol == "openai" else 1)
-        return [shard_path(n, part) for n in self.needles for part in parts]
+        return [shard for n in self.needles for shard in shards_of(n, parts_of(self.protocol))]
 
 
 def selection_of(config: RunConfig, window: int | None) -> Selection:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mrcr_action.cache import entry, locked
+from mrcr_action.cache import entry, locked, sha256_of
 from mrcr_action.data.paths import needles_of
 from mrcr_action.data.store import Row, ShardIndex, ShardStore
 from mrcr_action.errors import DataError, OutputError
@@ -78,7 +78,7 @@ class Source:
 
     def _check_index(self, shard: str, store: ShardStore) -> None:
         """See that a bundle's index is the one it was written with: it says what is right."""
-        from mrcr_action.data.bundle import read_bundle, sha256_of
+        from mrcr_action.data.bundle import read_bundle
 
         assert self.folder is not None
         _ = store.index  # one that cannot be read, or of another version, says so itself

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrcr_action.cache import sha256_of
 from mrcr_action.config.keys import DATASET, REVISION
 from mrcr_action.errors import DataError
-from mrcr_action.hub.cache import HubCache, check_room, sha256_of, size_of
+from mrcr_action.hub.cache import HubCache, check_room, size_of
 from mrcr_action.hub.client import hub_client, hub_url, load_library
 from mrcr_action.hub.download import Download, in_mib
 from mrcr_action.hub.errors import OFFLINE_HINT, Unreachable

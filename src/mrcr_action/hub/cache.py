@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 from dataclasses import dataclass
@@ -161,9 +160,3 @@ def check_room(partial: Path, size: int | None) -> None:
 def size_of(path: Path) -> int:
     """Bytes of a file; 0 when there is none."""
     return path.stat().st_size if path.exists() else 0
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from mrcr_action.coverage import in_bin
-from mrcr_action.report.rows import number
+from mrcr_action.report.rows import lost, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,29 +68,20 @@ def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
 def coverage_table(cells: Sequence[Coverage], protocol: str) -> list[tuple[str, ...]]:
     """A header and a row for each cell that was planned or that is named."""
     table: list[tuple[str, ...]] = [COVERAGE_COLUMNS]
-    for cell in shown(cells):
-        lost = [
-            f"{count} {word}"
-            for count, word in (
-                (cell.failed, "failed"),
-                (cell.rejected, "refused"),
-                (cell.truncated, "truncated"),
-            )
-            if count
-        ]
-        table.append(
-            (
-                cell.name,
-                number(cell.match_ratio(protocol)),
-                f"{cell.asked}/{cell.planned}",
-                str(cell.scored + cell.truncated),
-                ", ".join(lost) or "0",
-                spread(cell.o200k_tokens),
-                _number(cell.rows),
-                _number(cell.fitting),
-                left_out(cell),
-            )
+    table += [
+        (
+            cell.name,
+            number(cell.match_ratio(protocol)),
+            f"{cell.asked}/{cell.planned}",
+            str(cell.scored + cell.truncated),
+            lost(cell),
+            spread(cell.o200k_tokens),
+            _number(cell.rows),
+            _number(cell.fitting),
+            left_out(cell),
         )
+        for cell in shown(cells)
+    ]
     return _without_blank(table)
 
 

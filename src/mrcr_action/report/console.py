@@ -54,6 +54,11 @@ def print_plan(plan: Plan, stream: IO[str] | None = None) -> None:
         say(rest)
 
 
+def print_progress(line: str) -> None:
+    """Print a line about work that goes on, apart from what a command prints as its result."""
+    print(one_line(line), file=sys.stderr, flush=True)
+
+
 def print_table(rows: Sequence[Sequence[str]], stream: IO[str] | None = None) -> None:
     """Print a header and rows; every cell is made here, none is foreign."""
     _Printer(stream or sys.stdout).table(rows)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mrcr_action.config.keys import Protocol
+    from mrcr_action.coverage import Coverage
     from mrcr_action.result import Bucket, Record, Result
 
 COLUMNS = ("bucket", "verdict", "ratio", "needed", "nonce", "exact")
@@ -60,8 +61,8 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def lost(bucket: Bucket) -> str:
-    """What gave no evidence, and what was cut, in words."""
+def lost(bucket: Bucket | Coverage) -> str:
+    """What of a bucket or a cell gave no evidence, and what was cut, in words."""
     parts = [
         f"{count} {word}"
         for count, word in (

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.handmade import row, write_rows
 
-from mrcr_action.cache import CACHE_VARIABLE
-from mrcr_action.data.bundle import Bundle, check_bundle, read_bundle, sha256_of
+from mrcr_action.cache import CACHE_VARIABLE, sha256_of
+from mrcr_action.data.bundle import Bundle, check_bundle, read_bundle
 from mrcr_action.data.fetch import write_bundle
 from mrcr_action.data.paths import shards_of
 from mrcr_action.data.selection import Selection
