@@ -11,6 +11,7 @@
         │   └── CellMissing 3   … or none of a part of them that was asked for by name
         ├── ServerError     3   the server did not start, died or cannot be reached
         │   └── TemplateError 3 … or its chat template refuses MRCR's conversations
+        ├── OutOfTime       3   the run took longer than it may
         └── OutputError     3   a report cannot be written
 
 Exit codes: 0 pass, 1 a threshold was missed, 2 usage or configuration, 3 cannot judge
@@ -86,6 +87,10 @@ class ServerError(CannotJudge):
 
 class TemplateError(ServerError):
     """The model's chat template refuses the two user turns that every row begins with."""
+
+
+class OutOfTime(CannotJudge):
+    """The run took longer than the configuration allows."""
 
 
 class OutputError(CannotJudge):

@@ -93,7 +93,9 @@ def result_of(
         started=_utc(found.started),
         finished=_utc(datetime.now(UTC)),
         server=ServerInfo(
-            route="process" if server.command else "external",
+            route=server.route,
+            why=server.why,
+            image=server.image,
             base_url=without_password(server.base_url),
             model=model.id if model else None,
             root=model.root if model else None,

@@ -9,6 +9,7 @@ arrive, and the server is stopped. What was found becomes a `Result`, which the 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -20,7 +21,7 @@ from mrcr_action.choice import Choice
 from mrcr_action.client import ApiError, Client, Denied, ModelEntry
 from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
-from mrcr_action.errors import ExitCode, ServerError, UsageError
+from mrcr_action.errors import ExitCode, OutOfTime, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
 from mrcr_action.gate import EXIT_CODES, check_cells, toothless
 from mrcr_action.journal import Journal
@@ -31,7 +32,7 @@ from mrcr_action.server.external import ANSWER_SECONDS
 from mrcr_action.server.watch import death_soon, raced, watched
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
     from mrcr_action.config import RunConfig
@@ -79,9 +80,10 @@ async def run(
     hide = partial(scrub, secrets=secrets)
     with Journal(output / "samples.jsonl") as journal:
         try:
-            await _find(
-                found, resolved, server=server, journal=journal, progress=progress, hide=hide
-            )
+            async with _limited(resolved.config.time_limit_seconds):
+                await _find(
+                    found, resolved, server=server, journal=journal, progress=progress, hide=hide
+                )
         except Exception as error:
             # A fault of this program, too, must not cost the reports of what was found before it.
             log.debug("%s", hide("".join(traceback.format_exception(error))))
@@ -263,6 +265,26 @@ def check_window(config: RunConfig, window: int | None) -> None:
             " prompt and answer together",
             hint="Lower --max-tokens, or serve with a longer --max-model-len.",
         )
+
+
+@contextlib.asynccontextmanager
+async def _limited(seconds: float | None) -> AsyncIterator[None]:
+    """Give the block so many seconds; the server is stopped on top of that.
+
+    Raises:
+        OutOfTime: they are over.
+    """
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise OutOfTime(
+            f"the run was not done within {seconds:g} s",
+            hint="Raise time_limit_seconds, or ask for fewer samples.",
+        ) from None
 
 
 async def _both(first: Awaitable[None], second: Awaitable[None]) -> None:

@@ -120,8 +120,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The server that answered."""
 
-    route: Literal["process", "external"]
+    route: Literal["process", "container", "external"]
     base_url: str
+    why: str = ""
+    """What decided the route, where the configuration leaves it open."""
+    image: str | None = None
+    """Image of its container, as it was named, and its ID; None for the other routes."""
     model: str | None = None
     root: str | None = None
     max_model_len: int | None = None

@@ -13,8 +13,8 @@ from mrcr_action.config.values import LISTS, SWITCHES, TYPES, describe
 
 GROUPS = {
     "the server": (
-        "model_name server base_url host port server_args env trust_remote_code"
-        " startup_max_wait_seconds"
+        "model_name server base_url host port image gpus cache_dir shm_size server_args env"
+        " trust_remote_code startup_max_wait_seconds"
     ),
     "the samples": (
         "protocol dataset revision allow_unverified num_samples samples_per_cell needles bins"
@@ -22,13 +22,15 @@ GROUPS = {
     ),
     "the requests": (
         "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
-        " request_timeout_seconds"
+        " request_timeout_seconds time_limit_seconds"
     ),
     "the gate": "match_ratio_threshold tolerance max_failures min_samples",
     "the output": "output_dir save_results",
 }
 METAVARS = {
-    "model_name": "NAME", "server": "{auto,process,external}", "base_url": "URL", "host": "HOST",
+    "model_name": "NAME", "server": "{auto,process,container,external}", "base_url": "URL",
+    "host": "HOST",
+    "image": "IMAGE", "gpus": "all|none|N,N", "cache_dir": "DIR", "shm_size": "SIZE",
     "server_args": "'ARG…'", "env": "'{NAME: VALUE}'", "protocol": "{vllm,openai}",
     "dataset": "NAME|DIR", "revision": "REV", "extra_body": "JSON",
     "match_ratio_threshold": "RATIO", "bins": "LOW-HIGH",

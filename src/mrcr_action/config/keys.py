@@ -31,7 +31,9 @@ Needles = Annotated[int, Meta(ge=1, le=16)]
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Protocol = Literal["vllm", "openai"]
-Route = Literal["auto", "process", "external"]
+Route = Literal["auto", "process", "container", "external"]
+Gpus = Annotated[str, Meta(pattern=r"^(all|none|\d+(,\d+)*)$")]
+Memory = Annotated[str, Meta(pattern=r"^(host|[1-9]\d*[kmgKMG]?)$")]
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,10 +154,39 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     server: Annotated[
         Route,
         Meta(
-            description="Where the model is served: 'process' starts `vllm serve` here, 'external'"
-            " attaches to a running server, 'auto' attaches when an address is given."
+            description="Where the model is served: 'process' starts `vllm serve` here, 'container'"
+            " starts it in a container of its own, 'external' attaches to a running server; 'auto'"
+            " chooses by what is given and what is there, and says why."
         ),
     ] = "auto"
+    image: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(
+            description="Image of the server's container, with vLLM in it. Default: the image that"
+            " this program itself runs in."
+        ),
+    ] = None
+    gpus: Annotated[
+        Gpus,
+        Meta(
+            description="GPUs of the server's container: 'all', 'none', or their numbers, such as"
+            " 0,1."
+        ),
+    ] = "all"
+    cache_dir: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(
+            description="Folder of the host in which the server's container keeps models and"
+            " compiled kernels from one run to the next; absolute. Default: nothing is kept."
+        ),
+    ] = None
+    shm_size: Annotated[
+        Memory,
+        Meta(
+            description="Shared memory of the server's container, such as 16g, or 'host' for all of"
+            " the host's (--ipc=host)."
+        ),
+    ] = "16g"
     base_url: Annotated[
         str | None,
         Meta(description="Address of a running server, such as https://host/base (or .../v1)."),
@@ -177,7 +208,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = ""
     env: Annotated[
         dict[str, str | int | float],
-        Meta(description="Environment variables of the server started here."),
+        Meta(description="Environment variables of the server that is started."),
     ] = {}
     trust_remote_code: Annotated[
         bool,
@@ -192,6 +223,13 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     request_timeout_seconds: Annotated[
         Seconds, Meta(description="Longest time one request may take, in seconds.")
     ] = 1800.0
+    time_limit_seconds: Annotated[
+        Seconds | None,
+        Meta(
+            description="Longest time the whole run may take, in seconds, from before the server's"
+            " start; then it is stopped, and the verdict is inconclusive. Default: no limit."
+        ),
+    ] = None
     max_failures: Annotated[
         int,
         Meta(

@@ -36,6 +36,15 @@ LISTS = ("needles", "bins", "exclude")
 PATH_KEYS = ("dataset", "output_dir", "save_results")
 """Keys whose value may be a path, in which ~ is the home folder."""
 
+DIGITS_AS_TEXT = ("gpus", "shm_size")
+"""Keys of text that YAML reads as a number where it has only digits."""
+
+FORMS = {
+    "gpus": "expected all, none, or numbers such as 0,1",
+    "shm_size": "expected a size such as 16g, or host",
+}
+"""What a key of a certain form expects."""
+
 KIND_NAMES = {
     "float": "a number",
     "int": "a whole number",
@@ -103,6 +112,8 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         value = {counts[k]: v for k, v in value.items()}
     if key in PATH_KEYS and isinstance(value, str) and value.startswith("~"):
         value = str(Path(value).expanduser())
+    if key in DIGITS_AS_TEXT and type(value) is int:
+        value = str(value)
     if value is None and key == "match_ratio_threshold":
         # Nothing must switch the gate off by accident, such as a variable that was not set.
         raise ConfigError(
@@ -150,6 +161,8 @@ def _reason(key: str, message: str) -> str:
     out_of_range = key == "needles" and re.match(r"Expected `int` [<>]=", message)
     if out_of_range or (key == "match_ratio_threshold" and re.search("`int`.*`key`", message)):
         return "needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)"
+    if key in FORMS:
+        return FORMS[key]
     if match := re.match(r"Invalid enum value '(.*)'", message):
         allowed = [str(choice) for choice in get_args(get_args(TYPES[key])[0])]
         return f"expected one of {', '.join(allowed)}" + did_you_mean(match[1], allowed, cutoff=0.6)

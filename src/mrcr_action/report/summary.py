@@ -22,7 +22,11 @@ HEADLINES = {
 MEASURED = "📏 MRCR measured, nothing gated"
 """A pass without a threshold is no praise."""
 
-ROUTES = {"process": "served for this run", "external": "on a running server"}
+ROUTES = {
+    "process": "served for this run",
+    "container": "served for this run in a container",
+    "external": "on a running server",
+}
 WORST_SHOWN = 5
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 if TYPE_CHECKING:
     from mrcr_action.errors import ServerError
+
+
+RouteName = Literal["process", "container", "external"]
 
 
 class Server(Protocol):
@@ -14,6 +17,11 @@ class Server(Protocol):
     Entering starts or finds it without waiting for it; leaving stops what was started.
     """
 
+    route: RouteName
+    why: str
+    """What decided the route, as a sentence's end; empty where the configuration says it."""
+    image: str | None
+    """Image of its container; None for the other routes."""
     base_url: str
     api_key: str | None
     command: tuple[str, ...]

@@ -11,6 +11,7 @@ from mrcr_action.server.health import wait_healthy
 
 if TYPE_CHECKING:
     from mrcr_action.errors import ServerError
+    from mrcr_action.server import RouteName
 
 ANSWER_SECONDS = 30.0
 """Time for a server that is said to run, unless the configuration grants it a start-up."""
@@ -22,10 +23,13 @@ NO_SUCH_ROUTE = {401, 403, 404, 405}
 class ExternalServer:
     """A server at an address."""
 
+    route: RouteName = "external"
+    image: str | None = None
     command: tuple[str, ...] = ()
 
-    def __init__(self, base_url: str, *, api_key: str | None = None) -> None:
+    def __init__(self, base_url: str, *, api_key: str | None = None, why: str = "") -> None:
         self.base_url = base_url
+        self.why = why
         self.api_key = api_key
 
     async def __aenter__(self) -> Self:

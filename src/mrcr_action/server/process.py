@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from mrcr_action.server import RouteName
+
 GRACE_SECONDS = 10.0
 """Between SIGTERM and SIGKILL."""
 
@@ -35,6 +37,9 @@ SIGNAL_BASE = 128
 class ProcessServer:
     """A command that serves the API on a port of this machine."""
 
+    route: RouteName = "process"
+    image: str | None = None
+
     def __init__(
         self,
         command: Sequence[str],
@@ -44,6 +49,7 @@ class ProcessServer:
         env: Mapping[str, str] | None = None,
         api_key: str | None = None,
         grace: float = GRACE_SECONDS,
+        why: str = "",
     ) -> None:
         """Prepare a server; nothing is started yet.
 
@@ -54,7 +60,9 @@ class ProcessServer:
             env: variables on top of this process's own.
             api_key: passed in the environment (VLLM_API_KEY), where `ps` does not show it.
             grace: seconds between SIGTERM and SIGKILL.
+            why: what decided for this route.
         """
+        self.why = why
         self.command = tuple(command)
         self._port = port
         self.base_url = f"http://127.0.0.1:{port}"

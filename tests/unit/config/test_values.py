@@ -67,7 +67,10 @@ def test_every_key_says_what_it_means(key: str) -> None:
         ("output_dir", "", "'': expected text of length >= 1"),
         ("trust_remote_code", 1, "1: expected true or false, got a whole number"),
         ("protocol", "open", "'open': expected one of vllm, openai; did you mean openai?"),
-        ("server", "docker", "'docker': expected one of auto, process, external"),
+        ("server", "docker", "'docker': expected one of auto, process, container, external"),
+        ("gpus", "first", "'first': expected all, none, or numbers such as 0,1"),
+        ("gpus", "0,", "'0,': expected all, none, or numbers such as 0,1"),
+        ("shm_size", "16 GB", "'16 GB': expected a size such as 16g, or host"),
     ],
 )
 def test_a_bad_value_is_shown_with_what_was_expected(key: str, value: Any, expected: str) -> None:
