@@ -7,6 +7,9 @@ READY := $(VENV)/.ready
 # Packages are kept between fresh checkouts where pip's own cache is; nothing here depends on it.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+  --no-annotate --no-header --quiet
+
 .PHONY: help setup demo demo-vllm test check unit integration vllm vllm-environment bench lock clean
 
 help: ## list what can be made
@@ -58,10 +61,10 @@ bench: $(READY) ## the measurements behind the figures in the documentation (min
 	$(BIN)/python benchmarks/synthetic.py
 	-$(BIN)/python benchmarks/data.py .cache/benchmark --plan
 
-lock: $(READY) ## pin the newest versions again (needs uv)
-	uv pip compile pyproject.toml requirements/dev.in --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
-	  --upgrade --quiet --output-file requirements/dev.txt
+lock: ## pin the newest versions again (needs uv)
+	uv pip compile pyproject.toml requirements/dev.in $(LOCK) --upgrade --output-file requirements/dev.txt
+	uv pip compile pyproject.toml --constraint requirements/dev.txt $(LOCK) --output-file requirements/image.txt
+	uv pip compile requirements/build.in --constraint requirements/dev.txt $(LOCK) --output-file requirements/build.txt
 
 clean: ## remove what was made here
 	rm -rf $(VENV) mrcr-demo mrcr-results .mypy_cache .ruff_cache .pytest_cache .hypothesis
