@@ -117,6 +117,8 @@ async def _find(
     choice = Choice(config, report=progress.fetching)
     choice.check()
     found.data = choice.shards.info()
+    if server.why:
+        progress.stage("route", f"{server.route}, since {server.why}")
     begin = time.perf_counter()
     async with server:
         address = without_password(server.base_url)

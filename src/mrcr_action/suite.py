@@ -50,9 +50,16 @@ def run_suite(
     jobs: Sequence[Job],
     folder: Path,
     *,
-    progress: Callable[[], Progress] = make_progress,
+    begins: Callable[[str], None] = lambda _name: None,
+    show: Callable[[Result, Sequence[Path]], None] = print_result,
 ) -> list[Result]:
     """Run every job, write and print every report.
+
+    Args:
+        jobs: in their order.
+        folder: for the reports.
+        begins: told the name of every job before it starts.
+        show: given every result, with the files that were written of it.
 
     The reports of one job lie in the folder itself, those of several in a subfolder each; the
     JUnit file and the summary cover all and are written anew after every job, so that a job that
@@ -77,7 +84,8 @@ def run_suite(
         for job, name in zip(jobs, names, strict=True):
             own = folder if len(jobs) == 1 else folder / name
             prepare_folder(own)
-            shown = progress()
+            begins(name)
+            shown = make_progress()
             try:
                 result = _run_one(job, own, shown, signals)
             finally:
@@ -90,7 +98,7 @@ def run_suite(
             except OutputError as error:
                 # The verdict is known: it is printed, and the next configuration has its turn.
                 unwritten = unwritten or error
-            print_result(result, files)
+            show(result, files)
             if exit_code(result) == ExitCode.CANCELLED:
                 break
     if unwritten is not None:

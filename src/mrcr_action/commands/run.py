@@ -29,6 +29,17 @@ def run_command(
     api_key = checked_key(api_key) or api_key_of(environ)
     paths: list[Path | None] = [*expand(configs)] if configs else [None]
     runs = [resolve(path, environ, flags) for path in paths]
+    folder = folder_of(runs)
+    jobs = [job_of(run, api_key=api_key, flags=flags) for run in runs]
+    return worst_exit_code(run_suite(jobs, folder))
+
+
+def folder_of(runs: Sequence[Resolved]) -> Path:
+    """The folder for the reports of all runs.
+
+    Raises:
+        UsageError: they name several, or the same file twice.
+    """
     folders = {run.config.output_dir for run in runs}
     if len(folders) > 1:
         raise UsageError(
@@ -41,8 +52,7 @@ def run_command(
             "--save-results: several configurations would write the same file",
             hint="Leave it out: each configuration's result.json holds the same fields.",
         )
-    jobs = [job_of(run, api_key=api_key, flags=flags) for run in runs]
-    return worst_exit_code(run_suite(jobs, Path(folders.pop())))
+    return Path(folders.pop())
 
 
 def api_key_of(environ: Mapping[str, str]) -> str | None:

@@ -12,7 +12,7 @@ from mrcr_action.config.yaml_file import YamlFile, read_yaml
 from mrcr_action.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 ENV_PREFIX = "MRCR_"
@@ -45,7 +45,11 @@ def flag_of(key: str) -> str:
 
 
 def resolve(
-    path: Path | None, environ: Mapping[str, str], flags: Mapping[str, str | bool | list[str]]
+    path: Path | None,
+    environ: Mapping[str, str],
+    flags: Mapping[str, str | bool | list[str]],
+    *,
+    called: Callable[[str], str] = flag_of,
 ) -> Resolved:
     """Merge the layers into one `RunConfig`.
 
@@ -53,6 +57,7 @@ def resolve(
         path: YAML file, or None.
         environ: variables named ``MRCR_`` + the key in upper case count; empty ones do not.
         flags: by key; a flag that was not given is absent.
+        called: what to call a key's flag in an error.
 
     Raises:
         ConfigError: an unknown key, a value of the wrong kind or outside its limits, or keys
@@ -73,8 +78,8 @@ def resolve(
         values[key] = read_text(key, environ[variable], origin=origins[key])
     for key in TYPES:
         if key in flags:
-            values[key] = read_text(key, flags[key], origin=flag_of(key))
-            origins[key] = flag_of(key)
+            values[key] = read_text(key, flags[key], origin=called(key))
+            origins[key] = called(key)
             layers[key] = 2
     _drop_weaker(values, layers)
     blank = [v for v in THRESHOLD_VARIABLES if v in environ and not environ[v].strip()]
@@ -87,7 +92,7 @@ def resolve(
     typed = {key: convert(key, value, origin=origins[key]) for key, value in values.items()}
     config = RunConfig(**typed)
     for key, fault in faults(config):
-        origin = origins.get(key) or (str(path) if path else flag_of(key))
+        origin = origins.get(key) or (str(path) if path else called(key))
         raise ConfigError(f"{origin}: {fault}")
     name = path.stem if path else (config.model_name or "run").rstrip("/").rsplit("/", 1)[-1]
     return Resolved(config=config, name=name, path=path, given=frozenset(typed))

@@ -21,6 +21,7 @@ PLAIN_SECONDS = 10.0
 """Least time between two plain lines about the same stage."""
 
 STAGES = {
+    "route": "Server route: {what}",
     "starting": "Starting the server at {what}",
     "connecting": "Connecting to {what}",
     "choosing": "Choosing samples for {what}",
@@ -149,7 +150,12 @@ class RichProgress:
         self._bar.start()
 
     def stage(self, name: str, what: str) -> None:
-        self._bar.update(self._task, description=one_line(STAGES[name].format(what=what)))
+        text = one_line(STAGES[name].format(what=what))
+        if name == "route":
+            # Said for good: the bar shows what goes on.
+            self._console.print(text, highlight=False, markup=False)
+        else:
+            self._bar.update(self._task, description=text)
 
     def waiting(self, seconds: float) -> None:  # noqa: ARG002 - the bar shows the time itself
         return None
