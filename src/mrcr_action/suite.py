@@ -106,7 +106,7 @@ def run_suite(
     return results
 
 
-def worst_exit_code(results: Sequence[Result]) -> int:
+def worst_exit_code(results: Sequence[Result]) -> ExitCode:
     """The exit code of a command that ran these."""
     codes = {exit_code(result) for result in results}
     return next((code for code in SEVERITY if code in codes), ExitCode.CANNOT_JUDGE)

@@ -1,0 +1,247 @@
+"""The GitHub Action: inputs to a verdict, and the verdict back to the workflow.
+
+Reads what the workflow gave, runs its configurations as ``mrcr run`` does, and hands over outputs,
+the job summary and annotations. The same whether it ends by itself, by an error or by a signal:
+what was found until then is reported, and a run without a verdict is inconclusive, never green.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError, OutputError
+from mrcr_action.github.commands import Commands
+from mrcr_action.github.files import SUMMARY_LIMIT, write_outputs, write_summary
+from mrcr_action.github.inputs import Inputs, in_their_words, input_of, read_inputs
+from mrcr_action.github.outputs import outputs_of
+from mrcr_action.github.workspace import Workspace, find_workspace
+from mrcr_action.report.text import lines, markdown, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mrcr_action.config.resolve import Resolved
+    from mrcr_action.result import Result
+    from mrcr_action.suite import Job
+
+log = logging.getLogger(__name__)
+
+SECRETS = ("INPUT_API-KEY", "MRCR_API_KEY", "VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+"""Variables whose values the runner shall hide, whoever prints them."""
+
+OWN_FOLDERS = ("MRCR_CACHE", "HF_HOME")
+"""Variables that may name further folders of the workspace that a run writes to."""
+
+
+@dataclass
+class _Run:
+    """What one start of the Action knows so far."""
+
+    environ: Mapping[str, str]
+    commands: Commands
+    workspace: Workspace
+    inputs: Inputs | None = None
+    folder: Path | None = None
+    results: list[Result] = field(default_factory=list)
+
+    def begins(self, name: str) -> None:
+        """A configuration's turn has come."""
+        self.commands.group(f"MRCR: {one_line(name)}")
+
+    def show(self, result: Result, files: Sequence[Path]) -> None:
+        """A configuration is done."""
+        from mrcr_action.report.console import print_result
+
+        self.results.append(result)
+        self.commands.end_group()
+        print_result(result, files)
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """Run the Action; the exit code is that of the step.
+
+    Args:
+        environ: the container's environment; ``GITHUB_WORKSPACE`` is its working folder.
+    """
+    commands = Commands(sys.stdout)
+    for name in SECRETS:
+        commands.mask(environ.get(name, "").strip())
+    if environ.get("RUNNER_DEBUG") == "1":
+        logging.basicConfig(format="%(name)s: %(message)s")
+        logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
+    run = _Run(
+        environ, commands, find_workspace(Path(environ.get("GITHUB_WORKSPACE", os.getcwd())))
+    )
+    error: MrcrError | None = None
+    try:
+        code = _judge(run)
+    except KeyboardInterrupt:
+        code = ExitCode.CANCELLED
+    except MrcrError as known:
+        error, code = known, known.exit_code
+    except Exception as unknown:
+        log.debug("%s", traceback.format_exc())
+        what = f"internal error: {type(unknown).__name__}: {unknown}"
+        error, code = MrcrError(what, hint=INTERNAL_HINT), ExitCode.CANNOT_JUDGE
+    # From here on it takes a moment, in which a second signal would only do harm.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        code = _report(run, code, error)
+    finally:
+        commands.close()
+    return code
+
+
+def _judge(run: _Run) -> ExitCode:
+    """Run everything; the exit code is the worst verdict's, whatever the job makes of it."""
+    from mrcr_action.commands.run import folder_of
+    from mrcr_action.suite import run_suite, worst_exit_code
+
+    run.inputs = read_inputs(run.environ)
+    resolved = _configurations(run)
+    run.folder = folder_of(resolved)
+    return worst_exit_code(
+        run_suite(_jobs(run, resolved), run.folder, begins=run.begins, show=run.show)
+    )
+
+
+def _configurations(run: _Run) -> list[Resolved]:
+    """The configurations, with every path in the workspace.
+
+    Raises:
+        UsageError: one of them is wrong.
+    """
+    from mrcr_action.config.listing import expand
+    from mrcr_action.config.resolve import resolve
+    from mrcr_action.publish import secrets_of
+
+    assert run.inputs is not None
+    place, settings = run.workspace.place, dict(run.inputs.settings)
+    named = [str(place(config, called="input config")) for config in run.inputs.configs]
+    paths: list[Path | None] = [*expand(named)] if named else [None]
+    for key in ("output_dir", "dataset"):
+        given = settings.get(key)
+        if given is not None and (key == "output_dir" or _is_path(given)):
+            settings[key] = str(place(given, called=input_of(key)))
+    found = []
+    for path in paths:
+        if path is not None:
+            # An entry of a list, or a link in the workspace, may lead out of it.
+            place(str(path), called="input config")
+        one = resolve(path, run.environ, settings, called=input_of)
+        where = path or "configuration"
+        for key in ("output_dir", "save_results", "dataset"):
+            value = getattr(one.config, key)
+            if value is not None and (key != "dataset" or _is_path(value)):
+                place(value, called=f"{where}: {key}")
+        for secret in secrets_of(one.config, api_key=None, environ=run.environ):
+            run.commands.mask(secret)
+        found.append(one)
+    return found
+
+
+def _is_path(dataset: str) -> bool:
+    """Whether a dataset's name is that of a folder rather than one of the hub."""
+    return dataset.startswith(("/", ".")) or Path(dataset).exists()
+
+
+def _jobs(run: _Run, resolved: Sequence[Resolved]) -> list[Job]:
+    from mrcr_action.commands.run import api_key_of, checked_key, job_of
+
+    assert run.inputs is not None
+    key = checked_key(run.inputs.api_key, "input api-key") or api_key_of(run.environ)
+    return [job_of(one, api_key=key, flags=run.inputs.settings) for one in resolved]
+
+
+def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
+    """Hand over what was found; the exit code of the step."""
+    if error is not None:
+        run.commands.end_group()
+        _show(error)
+    fails = run.inputs.fail_on if run.inputs else "inconclusive"
+    shown = run.inputs.annotations if run.inputs else True
+    final = code if error is not None or code is ExitCode.CANCELLED else _forgiven(code, fails)
+    try:
+        write_outputs(run.environ, outputs_of(run.results, code, run.folder, run.workspace.here))
+        write_summary(run.environ, _summary(run, code, error))
+    except OutputError as unwritable:
+        _show(unwritable)
+        final = final or unwritable.exit_code
+    if shown:
+        _annotate(run, code, error, fails)
+    run.workspace.hand_over(_written(run))
+    return final
+
+
+def _forgiven(code: ExitCode, fail_on: str) -> ExitCode:
+    """The step's exit code; a wrong configuration is never forgiven."""
+    forgiven = {
+        "never": {ExitCode.FAIL, ExitCode.CANNOT_JUDGE},
+        "fail": {ExitCode.CANNOT_JUDGE},
+    }
+    return ExitCode.PASS if code in forgiven.get(fail_on, set()) else code
+
+
+def _show(error: MrcrError) -> None:
+    print(f"mrcr: error: {one_line(in_their_words(str(error)), 1_000)}")
+    for line in [one_line(in_their_words(error.hint), 1_000), *lines(error.details)]:
+        if line:
+            print(f"  {line}", flush=True)
+
+
+def _summary(run: _Run, code: ExitCode, error: MrcrError | None) -> str:
+    from mrcr_action.report.summary import fit_summary
+
+    parts = []
+    if error is not None:
+        parts.append(
+            "## ⚠️ MRCR could not be run\n\n"
+            f"{markdown(in_their_words(str(error)), 2_000)}\n\n"
+            f"{markdown(in_their_words(error.hint), 2_000)}\n"
+        )
+    elif not run.results and code is ExitCode.CANCELLED:
+        parts.append("## ⚠️ MRCR was cancelled before it began\n")
+    text = "\n".join(parts)
+    if run.results:
+        text += fit_summary(run.results, SUMMARY_LIMIT - len(text.encode()))
+    return text
+
+
+def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: str) -> None:
+    from mrcr_action.report.annotations import annotations_of
+
+    if error is not None:
+        message = f"{one_line(in_their_words(str(error)), 2_000)} {one_line(error.hint, 1_000)}"
+        run.commands.annotate("error", "MRCR could not be run", message)
+    elif code is ExitCode.CANCELLED and not run.results:
+        run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")
+    for note in annotations_of(run.results, fail_on=fail_on):
+        run.commands.annotate(note.level, note.title, note.message, file=note.file)
+    toothless = [result.name for result in run.results if not _is_gated(result)]
+    if code is ExitCode.PASS and toothless:
+        run.commands.annotate(
+            "warning",
+            "MRCR gated nothing",
+            f"No threshold is set for {one_line(', '.join(toothless))}, so that no server can fail:"
+            " give the input thresholds, or match_ratio_threshold in the configuration.",
+        )
+
+
+def _is_gated(result: Result) -> bool:
+    return any(check.threshold is not None for check in result.verdict.checks)
+
+
+def _written(run: _Run) -> list[Path]:
+    """Files and folders that the run may have written."""
+    folders = [Path(run.environ[name]) for name in OWN_FOLDERS if run.environ.get(name)]
+    saved = [result.config.save_results for result in run.results]
+    folders += [Path(name) for name in saved if name]
+    return [*folders, *([run.folder] if run.folder else [])]

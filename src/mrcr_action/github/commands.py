@@ -1,0 +1,88 @@
+"""Workflow commands: what a runner reads from the lines that an action prints.
+
+A line ``::name property=value::data`` is a command, and so is what follows ``##[`` anywhere in a
+line. So that no text of a model, a log or a configuration can be one, everything is printed while
+commands are stopped, and they are resumed by a random token for as long as it takes to say one.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import IO
+
+LONGEST_MESSAGE = 4_000
+"""Characters of an annotation's message; the runner cuts at 4,096."""
+
+
+def escape_data(text: str) -> str:
+    """Text as the data of a command: ``%``, CR and LF as hexadecimal digits."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Text as a property of a command, in which ``:`` and ``,`` mean something too."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def command(name: str, data: str = "", **properties: str | None) -> str:
+    """A command as a line, without its end; a property without a value is left out."""
+    given = ",".join(
+        f"{key}={escape_property(value)}" for key, value in properties.items() if value
+    )
+    return f"::{name}{' ' + given if given else ''}::{escape_data(data)}"
+
+
+class Commands:
+    """Says commands on a stream on which everything else is no command."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        """Stop the runner from reading commands; see `close`."""
+        self._stream = stream
+        self._token = ""
+        self._lock = threading.Lock()
+        self._grouped = False
+        with self._lock:
+            self._write(self._stop())
+
+    def mask(self, secret: str) -> None:
+        """Have a secret replaced in everything that is printed from now on, each line of it."""
+        for line in secret.splitlines():
+            if line.strip():
+                self._say(command("add-mask", line))
+
+    def group(self, title: str) -> None:
+        """Fold what is printed from now on; ends the group before."""
+        self.end_group()
+        self._say(command("group", title))
+        self._grouped = True
+
+    def end_group(self) -> None:
+        """End the group, if there is one."""
+        if self._grouped:
+            self._say(command("endgroup"))
+            self._grouped = False
+
+    def annotate(self, level: str, title: str, message: str, *, file: str | None = None) -> None:
+        """Put a message on the check: ``error``, ``warning`` or ``notice``."""
+        self._say(command(level, message[:LONGEST_MESSAGE], title=title, file=file))
+
+    def close(self) -> None:
+        """Let the runner read commands again, as for the steps behind this one it does anyway."""
+        self.end_group()
+        with self._lock:
+            self._write([f"::{self._token}::"])
+
+    def _say(self, line: str) -> None:
+        with self._lock:
+            # In one piece, so that no other thread's line is printed while commands are read.
+            self._write([f"::{self._token}::", line, *self._stop()])
+
+    def _stop(self) -> list[str]:
+        # A new one every time: the last one has been printed, and could be repeated.
+        self._token = secrets.token_hex(16)
+        return [command("stop-commands", self._token)]
+
+    def _write(self, lines: list[str]) -> None:
+        self._stream.write("".join(f"{line}\n" for line in lines))
+        self._stream.flush()

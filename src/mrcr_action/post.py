@@ -1,0 +1,40 @@
+"""What the Action does once its job is over: removes what a run that was cut off has left.
+
+A runner that cancels a job kills the client of the container engine after some seconds, and nothing
+in it. Servers that were started beside it, and a container that did not heed, would keep the GPU.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from mrcr_action.errors import ExitCode, MrcrError
+from mrcr_action.github.commands import Commands
+from mrcr_action.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def main(environ: Mapping[str, str]) -> int:
+    """Sweep, and say what was removed. Never fails the job: the verdict is known by now."""
+    from mrcr_action.server.engine import connect, is_there
+    from mrcr_action.server.sweep import sweep_job
+
+    commands = Commands(sys.stdout)
+    try:
+        if not is_there(environ):
+            print("No container engine is reachable here, so nothing can be left of the run.")
+            return ExitCode.PASS
+        with connect(environ) as engine:
+            removed = sweep_job(engine, environ)
+        for name in removed:
+            print(f"Removed {one_line(name)}, which the run had left behind.")
+        if not removed:
+            print("Nothing was left of the run.")
+    except MrcrError as error:
+        commands.annotate("warning", "MRCR could not clean up", one_line(str(error), 2_000))
+    finally:
+        commands.close()
+    return ExitCode.PASS
