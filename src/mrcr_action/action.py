@@ -8,7 +8,6 @@ what was found until then is reported, and a run without a verdict is inconclusi
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import traceback
@@ -76,9 +75,8 @@ def main(environ: Mapping[str, str]) -> int:
     if environ.get("RUNNER_DEBUG") == "1":
         logging.basicConfig(format="%(name)s: %(message)s")
         logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
-    run = _Run(
-        environ, commands, find_workspace(Path(environ.get("GITHUB_WORKSPACE", os.getcwd())))
-    )
+    folder = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    run = _Run(environ, commands, find_workspace(folder))
     error: MrcrError | None = None
     try:
         code = _judge(run)
