@@ -8,10 +8,11 @@ what was found until then is reported, and a run without a verdict is inconclusi
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mrcr_action.config.resolve import Resolved
+    from mrcr_action.github.inputs import FailOn
     from mrcr_action.result import Result
     from mrcr_action.suite import Job
 
@@ -70,13 +72,13 @@ def main(environ: Mapping[str, str]) -> int:
         environ: the container's environment; ``GITHUB_WORKSPACE`` is its working folder.
     """
     commands = Commands(sys.stdout)
-    for name in SECRETS:
-        commands.mask(environ.get(name, "").strip())
+    commands.mask(environ.get(name, "").strip() for name in SECRETS)
     if environ.get("RUNNER_DEBUG") == "1":
         logging.basicConfig(format="%(name)s: %(message)s")
         logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
     folder = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     run = _Run(environ, commands, find_workspace(folder))
+    os.chdir(run.workspace.here)
     error: MrcrError | None = None
     try:
         code = _judge(run)
@@ -130,6 +132,7 @@ def _configurations(run: _Run) -> list[Resolved]:
         if given is not None and (key == "output_dir" or _is_path(given)):
             settings[key] = str(place(given, called=input_of(key)))
     found = []
+    run.inputs = replace(run.inputs, settings=settings)
     for path in paths:
         if path is not None:
             # An entry of a list, or a link in the workspace, may lead out of it.
@@ -140,8 +143,7 @@ def _configurations(run: _Run) -> list[Resolved]:
             value = getattr(one.config, key)
             if value is not None and (key != "dataset" or _is_path(value)):
                 place(value, called=f"{where}: {key}")
-        for secret in secrets_of(one.config, api_key=None, environ=run.environ):
-            run.commands.mask(secret)
+        run.commands.mask(secrets_of(one.config, api_key=None, environ=run.environ))
         found.append(one)
     return found
 
@@ -164,7 +166,7 @@ def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
     if error is not None:
         run.commands.end_group()
         _show(error)
-    fails = run.inputs.fail_on if run.inputs else "inconclusive"
+    fails: FailOn = run.inputs.fail_on if run.inputs else "inconclusive"
     shown = run.inputs.annotations if run.inputs else True
     final = code if error is not None or code is ExitCode.CANCELLED else _forgiven(code, fails)
     try:
@@ -179,9 +181,9 @@ def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
     return final
 
 
-def _forgiven(code: ExitCode, fail_on: str) -> ExitCode:
+def _forgiven(code: ExitCode, fail_on: FailOn) -> ExitCode:
     """The step's exit code; a wrong configuration is never forgiven."""
-    forgiven = {
+    forgiven: dict[FailOn, set[ExitCode]] = {
         "never": {ExitCode.FAIL, ExitCode.CANNOT_JUDGE},
         "fail": {ExitCode.CANNOT_JUDGE},
     }
@@ -213,7 +215,7 @@ def _summary(run: _Run, code: ExitCode, error: MrcrError | None) -> str:
     return text
 
 
-def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: str) -> None:
+def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailOn) -> None:
     from mrcr_action.report.annotations import annotations_of
 
     if error is not None:

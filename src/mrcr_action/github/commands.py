@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import secrets
 import threading
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LONGEST_MESSAGE = 4_000
 """Characters of an annotation's message; the runner cuts at 4,096."""
@@ -42,14 +45,17 @@ class Commands:
         self._token = ""
         self._lock = threading.Lock()
         self._grouped = False
+        self._masked: set[str] = set()
         with self._lock:
             self._write(self._stop())
 
-    def mask(self, secret: str) -> None:
-        """Have a secret replaced in everything that is printed from now on, each line of it."""
-        for line in secret.splitlines():
-            if line.strip():
-                self._say(command("add-mask", line))
+    def mask(self, secrets: Iterable[str]) -> None:
+        """Have secrets replaced in everything that is printed from now on, each line of them."""
+        found = {line for secret in secrets for line in secret.splitlines() if line.strip()}
+        new = sorted(found - self._masked)
+        self._masked |= found
+        if new:
+            self._say(*(command("add-mask", line) for line in new))
 
     def group(self, title: str) -> None:
         """Fold what is printed from now on; ends the group before."""
@@ -73,10 +79,10 @@ class Commands:
         with self._lock:
             self._write([f"::{self._token}::"])
 
-    def _say(self, line: str) -> None:
+    def _say(self, *lines: str) -> None:
         with self._lock:
             # In one piece, so that no other thread's line is printed while commands are read.
-            self._write([f"::{self._token}::", line, *self._stop()])
+            self._write([f"::{self._token}::", *lines, *self._stop()])
 
     def _stop(self) -> list[str]:
         # A new one every time: the last one has been printed, and could be repeated.

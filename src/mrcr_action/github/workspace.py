@@ -27,7 +27,7 @@ class Workspace:
     """On the runner's machine, as far as it can be told from the mounts; else empty."""
 
     def place(self, given: str, *, called: str) -> Path:
-        """A path within the workspace, as this container knows it.
+        """A path relative to the workspace, in which the program works.
 
         Args:
             given: relative to the workspace, or absolute under either of its names.
@@ -51,7 +51,7 @@ class Workspace:
                 hint="Write the path relative to the workspace. Nothing else of the runner's"
                 " machine is there in the Action's container.",
             )
-        return path
+        return Path(os.path.relpath(path, self.here))
 
     def hand_over(self, folders: Iterable[Path]) -> None:
         """Give what was written to the workspace's owner, readable for everybody.

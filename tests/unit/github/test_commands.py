@@ -56,15 +56,17 @@ def test_the_runner_reads_commands_again_at_the_end() -> None:
 
 def test_every_line_of_a_secret_is_masked() -> None:
     stream = io.StringIO()
-    Commands(stream).mask("first\n\n  second %\n")
+    commands = Commands(stream)
+    commands.mask(["first\n\n  second %\n", "first"])
+    commands.mask(["first"])
 
     masks = [line for line in said(stream) if line.startswith("::add-mask::")]
-    assert masks == ["::add-mask::first", "::add-mask::  second %25"]
+    assert masks == ["::add-mask::  second %25", "::add-mask::first"]
 
 
 def test_without_a_secret_nothing_is_masked() -> None:
     stream = io.StringIO()
-    Commands(stream).mask("")
+    Commands(stream).mask(["", " \n"])
 
     assert "add-mask" not in stream.getvalue()
 

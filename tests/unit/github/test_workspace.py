@@ -18,15 +18,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_relative_path_is_one_of_the_workspace(folder: Path) -> None:
-    assert Workspace(folder, "").place("a/../b.yaml", called="x").resolve() == folder / "b.yaml"
+    workspace = Workspace(folder, "")
+
+    assert workspace.place("a/../b.yaml", called="x") == Path("b.yaml")
+    assert workspace.place(f"{folder}/a/b", called="x") == Path("a/b")
 
 
 @pytest.mark.parametrize("prefix", ["", "/mnt/disk"])
 def test_the_runner_s_name_of_a_path_is_understood(folder: Path, prefix: str) -> None:
     workspace = Workspace(folder, ON_RUNNER)
 
-    assert workspace.place(f"{prefix}{ON_RUNNER}/a/b", called="x") == folder / "a/b"
-    assert workspace.place(f"{prefix}{ON_RUNNER}", called="x").resolve() == folder
+    assert workspace.place(f"{prefix}{ON_RUNNER}/a/b", called="x") == Path("a/b")
+    assert workspace.place(f"{prefix}{ON_RUNNER}", called="x") == Path()
 
 
 @pytest.mark.parametrize(
