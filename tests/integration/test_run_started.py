@@ -95,7 +95,7 @@ def test_several_configurations_share_the_reports_and_the_worst_decides(
     ]
     conclusions = [ended.result_of(name).verdict.conclusion for name in ("bad", "dead", "good")]
     assert conclusions == ["fail", "inconclusive", "pass"]
-    assert (ended.folder / "summary.md").read_text().count("\n## ") == 2
+    assert (ended.folder / "summary.md").read_text().count("\n## ") == 3
     assert all((ended.folder / name / "server.log").is_file() for name in ("bad", "dead", "good"))
     assert running.gone(0.5)
 

@@ -1,26 +1,46 @@
-"""The job summary, in GitHub's Markdown; every foreign text in it is literal."""
+"""The job summary, in GitHub's Markdown; every foreign text in it is literal.
+
+GitHub drops a summary that is too long altogether. So there are shorter forms of it: sections for
+what did not pass only, the table of configurations alone, and that table cut.
+"""
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Literal
 
 from mrcr_action.report.cells import beyond, coverage_table, shown
-from mrcr_action.report.rows import table_of, tested
+from mrcr_action.report.rows import MARKS, number, table_of, tested
 from mrcr_action.report.text import code, lines, markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mrcr_action.result import Record, Result
+
+Detail = Literal["full", "failed", "table"]
+"""full: a section a configuration. failed: a section for each that did not pass. table: none."""
 
 HEADLINES = {
     "pass": "✅ MRCR passed",
     "fail": "❌ MRCR failed",
     "inconclusive": "⚠️ MRCR is inconclusive",
+    "measured": "📏 MRCR measured, nothing gated",
 }
-MEASURED = "📏 MRCR measured, nothing gated"
-"""A pass without a threshold is no praise."""
+"""By state, of which there is one more than there are conclusions: a pass without a threshold is no
+praise."""
+
+STATES = {"fail": "failed", "inconclusive": "inconclusive", "pass": "passed"}
+STATES |= {"measured": "measured"}
+"""Worst first; what a configuration did."""
+
+SHORTENED: dict[Detail, str] = {
+    "failed": "Shortened to fit: sections only for what did not pass.",
+    "table": "Shortened to fit: the table alone.",
+}
+CUT = "Shortened to fit: the table alone, and not all of it."
+WHOLE = "The whole summary is `summary.md` in the output folder, or in the artifact made of it."
 
 ROUTES = {
     "process": "served for this run",
@@ -30,14 +50,149 @@ ROUTES = {
 WORST_SHOWN = 5
 
 
-def render_summary(results: Sequence[Result]) -> str:
-    """One section a result, in their order."""
-    return "\n".join(_section(result) for result in results)
+def render_summary(results: Sequence[Result], *, detail: Detail = "full") -> str:
+    """One section a result, in their order; a table of all before them unless there is only one."""
+    return "\n".join(_blocks(results, _overview(results), detail))
+
+
+def fit_summary(results: Sequence[Result], limit: int) -> str:
+    """The fullest form that fits; empty where not even the verdict does.
+
+    Args:
+        results: what was found.
+        limit: most bytes of UTF-8.
+    """
+    rows = _overview(results)
+    for detail in ("full", *SHORTENED):
+        text = _within(_blocks(results, rows, detail), limit)
+        if text is not None:
+            return text
+    return _cut(results, rows, limit)
+
+
+def _blocks(results: Sequence[Result], rows: Sequence[str], detail: Detail) -> Iterator[str]:
+    """The parts of a form, each of them complete Markdown."""
+    if detail != "full" or len(results) != 1:
+        yield _opening(results, SHORTENED.get(detail))
+        if rows:
+            yield "".join([*OVERVIEW, *rows])
+    if detail != "table":
+        for result in results:
+            if detail == "full" or result.verdict.conclusion != "pass":
+                yield _section(result)
+
+
+def _within(blocks: Iterable[str], limit: int) -> str | None:
+    """The blocks as one text, or None as soon as they are too long."""
+    found: list[str] = []
+    left = limit + 1
+    for block in blocks:
+        left -= 1 + _size(block)
+        if left < 0:
+            return None
+        found.append(block)
+    return "\n".join(found)
+
+
+def _cut(results: Sequence[Result], rows: Sequence[str], limit: int) -> str:
+    opening = _opening(results, CUT)
+    states = [_state(result) for result in _ordered(results)]
+
+    def closing(shown: int) -> str:
+        return f"\n{len(rows) - shown:,} of {len(rows):,} left out: {_tally(states[shown:])}.\n"
+
+    # With nothing shown, what was left out takes the most room to say.
+    left = limit - _size("\n".join([opening, *OVERVIEW])) - _size(closing(0))
+    shown = 0
+    while shown < len(rows) and _size(rows[shown]) <= left:
+        left -= _size(rows[shown])
+        shown += 1
+    table = "\n" + "".join([*OVERVIEW, *rows[:shown]]) if shown else ""
+    forms = (f"{opening}{table}{closing(shown)}", f"{_overall(results)}\n")
+    return next((form for form in forms if _size(form) <= limit), "")
+
+
+def _opening(results: Sequence[Result], shortened: str | None) -> str:
+    states = [_state(result) for result in results]
+    parts = [_overall(results)]
+    if len(set(states)) > 1:
+        parts.append(f"{_tally(states)}.")
+    if shortened:
+        parts.append(f"> [!NOTE]\n> {shortened} {WHOLE}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _overall(results: Sequence[Result]) -> str:
+    """A heading with the verdict on all of them: that of the worst."""
+    if not results:
+        return f"# {HEADLINES['inconclusive']}: nothing was run"
+    counts = Counter(_state(result) for result in results)
+    worst = next(state for state in STATES if counts[state])
+    how_many = f"{counts[worst]:,} of {len(results):,} configurations"
+    if counts[worst] == len(results):
+        how_many = f"all {len(results):,} configurations" if len(results) > 1 else "1 configuration"
+    return f"# {HEADLINES[worst]}: {how_many}"
+
+
+def _tally(states: Iterable[str]) -> str:
+    counts = Counter(states)
+    return ", ".join(f"{counts[state]:,} {did}" for state, did in STATES.items() if counts[state])
+
+
+def _ordered(results: Iterable[Result]) -> list[Result]:
+    """Those that failed, those without a verdict, and the others; each kind in the order given."""
+    order = {"fail": 0, "inconclusive": 1, "pass": 2}
+    return sorted(results, key=lambda result: order[result.verdict.conclusion])
+
+
+OVERVIEW = (
+    "| configuration | verdict | ratio | samples | why |\n",
+    "| --- | --- | ---: | ---: | --- |\n",
+)
+
+
+def _overview(results: Sequence[Result]) -> list[str]:
+    """A row of a table for each configuration, the worst first."""
+    rows = []
+    for result in _ordered(results):
+        overall = result.buckets[0]
+        cells = (
+            markdown(result.name, limit=80),
+            MARKS[_state(result)],
+            number(result.match_ratio),
+            f"{overall.graded}/{overall.wanted}",
+            markdown(_why(result), limit=160),
+        )
+        rows.append(f"| {' | '.join(cells)} |\n")
+    return rows
+
+
+def _why(result: Result) -> str:
+    conclusion = result.verdict.conclusion
+    if conclusion == "inconclusive" and result.problem is not None:
+        return result.problem.message
+    said = [check.message for check in result.verdict.checks if check.state == conclusion]
+    if conclusion != "pass":
+        return "; ".join(said) or result.verdict.summary
+    # What was measured matters less here than that there is nothing to see.
+    return {0: "no threshold was set", 1: "the threshold was reached"}.get(
+        len(said), f"all {len(said)} thresholds were reached"
+    )
+
+
+def _state(result: Result) -> str:
+    gated = any(check.threshold is not None for check in result.verdict.checks)
+    conclusion = result.verdict.conclusion
+    return "measured" if conclusion == "pass" and not gated else conclusion
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _section(result: Result) -> str:
     parts = [
-        f"## {_headline(result)}: {markdown(result.name)}",
+        f"## {HEADLINES[_state(result)]}: {markdown(result.name)}",
         markdown(result.verdict.summary, limit=2_000),
     ]
     if result.problem is not None:
@@ -54,13 +209,6 @@ def _section(result: Result) -> str:
     if result.invocation:
         parts.append(f"To reproduce: {code(shlex.join(result.invocation), limit=2_000)}")
     return "\n\n".join(parts) + "\n"
-
-
-def _headline(result: Result) -> str:
-    gated = any(check.threshold is not None for check in result.verdict.checks)
-    if result.verdict.conclusion == "pass" and not gated:
-        return MEASURED
-    return HEADLINES[result.verdict.conclusion]
 
 
 def _problem(result: Result) -> str:

@@ -1,0 +1,165 @@
+"""What a job says beside the files of a change: one annotation for each thing that went wrong.
+
+GitHub shows ten of a kind for a step and no more, so that the last one counts those it stands for.
+How they are sent is not said here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from mrcr_action.report.rows import lost, number, tested
+from mrcr_action.report.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mrcr_action.result import Bucket, Check, Result
+
+FailOn = Literal["fail", "inconclusive", "never"]
+"""What ends a job in red: a missed threshold; also a run without a verdict; nothing."""
+
+LONGEST_MESSAGE = 1_000
+"""Characters; GitHub cuts at 4,096 bytes."""
+
+ROOM_FOR_REST = 400
+"""Characters of the last message that are left for what it stands for."""
+
+LONGEST_NAME = 60
+LONGEST_PATH = 4_096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotation:
+    """One line on the page of a run; harmless text, not yet escaped for a workflow command."""
+
+    level: Literal["error", "warning", "notice"]
+    title: str
+    message: str
+    file: str | None = None
+    """The configuration, as it was named; None without one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Miss:
+    """A bucket that failed."""
+
+    result: Result
+    bucket: Bucket
+    check: Check
+    measured: float
+    needed: float
+
+
+def annotations_of(
+    results: Sequence[Result], limit: int = 10, *, fail_on: FailOn = "inconclusive"
+) -> list[Annotation]:
+    """One for each failed bucket, the worst first, then one for each run without a verdict.
+
+    Args:
+        results: what was found.
+        limit: most annotations; the last one names those beyond it.
+        fail_on: what fails the job; of what does not, there are warnings instead of errors.
+    """
+    misses = [miss for result in results for miss in _misses(result)]
+    misses.sort(key=lambda miss: miss.measured - miss.needed)
+    level: Literal["error", "warning"] = "warning" if fail_on == "never" else "error"
+    found = [_of_miss(miss, level) for miss in misses]
+    level = "error" if fail_on == "inconclusive" else "warning"
+    unclear = [result for result in results if result.verdict.conclusion == "inconclusive"]
+    found += [_of_unclear(result, level) for result in unclear]
+    return _counted(found, max(0, limit))
+
+
+def _counted(found: Sequence[Annotation], limit: int) -> list[Annotation]:
+    """The first ones, the last of which names the others."""
+    shown = list(found[:limit])
+    rest = found[limit:]
+    if shown and rest:
+        own = _clean(shown[-1].message, LONGEST_MESSAGE - ROOM_FOR_REST)
+        titles = "; ".join(annotation.title for annotation in rest)
+        message = f"{own} (and {len(rest):,} more: {titles})"
+        shown[-1] = replace(shown[-1], message=_clean(message, LONGEST_MESSAGE))
+    return shown
+
+
+def _misses(result: Result) -> Iterator[_Miss]:
+    if result.verdict.conclusion != "fail":
+        return
+    buckets = {bucket.name: bucket for bucket in result.buckets}
+    for check in result.verdict.checks:
+        if check.state == "fail":
+            assert check.measured is not None
+            assert check.threshold is not None
+            yield _Miss(
+                result=result,
+                bucket=buckets[check.bucket],
+                check=check,
+                measured=check.measured,
+                needed=check.threshold - (check.tolerance or 0.0),
+            )
+
+
+def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
+    result, bucket = miss.result, miss.bucket
+    label = "" if bucket.n_needles is None else f" {bucket.name}"
+    graded = f"{bucket.graded} of {bucket.wanted} samples graded"
+    said = [
+        miss.check.message,
+        graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
+        f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
+        tested(result),
+    ]
+    if result.problem is not None:
+        said.append(f"What stopped the run: {result.problem.message}")
+    return Annotation(
+        level=level,
+        title=f"MRCR{label} of {_name(result)}: {_below(miss.measured, miss.needed)}",
+        message=_sentences(said),
+        file=_file(result),
+    )
+
+
+def _of_unclear(result: Result, level: Literal["error", "warning"]) -> Annotation:
+    problem = result.problem
+    if problem is not None:
+        said = [problem.message.strip() or problem.kind, problem.hint]
+    else:
+        said = [check.message for check in result.verdict.checks if check.state == "inconclusive"]
+    return Annotation(
+        level=level,
+        title=f"MRCR of {_name(result)} is inconclusive",
+        message=_sentences(said) or _clean(result.verdict.summary, LONGEST_MESSAGE),
+        file=_file(result),
+    )
+
+
+def _below(measured: float, needed: float) -> str:
+    """Two numbers with as many decimals, two at least, as it takes to tell them apart."""
+    for digits in range(2, 18):
+        texts = f"{measured:.{digits}f}", f"{needed:.{digits}f}"
+        if texts[0] != texts[1]:
+            break
+    return " < ".join(texts)
+
+
+def _name(result: Result) -> str:
+    return _clean(result.name, LONGEST_NAME) or "?"
+
+
+def _file(result: Result) -> str | None:
+    """The path of the configuration, unless it is none that GitHub could show."""
+    path = result.config_path
+    return path if path and one_line(path, LONGEST_PATH) == path else None
+
+
+def _sentences(said: Sequence[str]) -> str:
+    texts = [one_line(text, LONGEST_MESSAGE) for text in said]
+    ended = [text if text.endswith((".", "!", "?", "…")) else f"{text}." for text in texts if text]
+    return _clean(" ".join(ended), LONGEST_MESSAGE)
+
+
+def _clean(text: str, limit: int) -> str:
+    # Breaking up a command makes the text longer again, and there is none left to break up then.
+    return one_line(one_line(text, limit), limit)
