@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from mrcr_action.errors import ExitCode
 from mrcr_action.report.rows import lost, number, tested
 from mrcr_action.report.text import one_line
 
@@ -64,12 +65,18 @@ def annotations_of(
     """
     misses = [miss for result in results for miss in _misses(result)]
     misses.sort(key=lambda miss: miss.measured - miss.needed)
-    level: Literal["error", "warning"] = "warning" if fail_on == "never" else "error"
-    found = [_of_miss(miss, level) for miss in misses]
-    level = "error" if fail_on == "inconclusive" else "warning"
-    unclear = [result for result in results if result.verdict.conclusion == "inconclusive"]
-    found += [_of_unclear(result, level) for result in unclear]
+    found = [_of_miss(miss, "warning" if fail_on == "never" else "error") for miss in misses]
+    for result in results:
+        if result.verdict.conclusion == "inconclusive":
+            forgiven = fail_on != "inconclusive" and _could_not_judge(result)
+            found.append(_of_unclear(result, "warning" if forgiven else "error"))
     return _counted(found, max(0, limit))
+
+
+def _could_not_judge(result: Result) -> bool:
+    """Whether that is all; a wrong configuration and a cancelled run are never forgiven."""
+    problem = result.problem
+    return problem is None or problem.exit_code == ExitCode.CANNOT_JUDGE
 
 
 def _counted(found: Sequence[Annotation], limit: int) -> list[Annotation]:

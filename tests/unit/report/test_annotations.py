@@ -136,6 +136,16 @@ def test_what_does_not_fail_the_job_is_a_warning(
     assert levels(annotations_of(results, fail_on=fail_on)) == expected
 
 
+@pytest.mark.parametrize("fail_on", ["inconclusive", "fail", "never"])
+@pytest.mark.parametrize("exit_code", [2, 130])
+def test_a_wrong_configuration_and_a_cancelled_run_are_always_errors(
+    make_result: MakeResult, fail_on: FailOn, exit_code: int
+) -> None:
+    problem = Problem(kind="ConfigError", message="wrong", exit_code=exit_code)
+    result = make_result(records=[], problem=problem)
+    assert levels(annotations_of([result], fail_on=fail_on)) == ["error"]
+
+
 def test_beyond_the_limit_the_last_one_counts_and_names_the_rest(make_result: MakeResult) -> None:
     results = [make_result(name=f"m{i}", config=ALL_MISSED) for i in range(3)]
     results.append(make_result(name="dead", records=[], problem=DIED))
