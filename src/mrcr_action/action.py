@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mrcr_action.config.resolve import Resolved
-    from mrcr_action.github.inputs import FailOn
+    from mrcr_action.report.annotations import FailOn
     from mrcr_action.result import Result
     from mrcr_action.suite import Job
 
 log = logging.getLogger(__name__)
+
+MOST_ANNOTATIONS = 10
+"""Of each level, the runner keeps so many of a step; one is left for what concerns all of it."""
 
 SECRETS = ("INPUT_API-KEY", "MRCR_API_KEY", "VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
 """Variables whose values the runner shall hide, whoever prints them."""
@@ -168,7 +171,7 @@ def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
         _show(error)
     fails: FailOn = run.inputs.fail_on if run.inputs else "inconclusive"
     shown = run.inputs.annotations if run.inputs else True
-    final = code if error is not None or code is ExitCode.CANCELLED else _forgiven(code, fails)
+    final = code if error is not None else _forgiving(run.results, code, fails)
     try:
         write_outputs(run.environ, outputs_of(run.results, code, run.folder, run.workspace.here))
         write_summary(run.environ, _summary(run, code, error))
@@ -181,13 +184,21 @@ def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
     return final
 
 
-def _forgiven(code: ExitCode, fail_on: FailOn) -> ExitCode:
-    """The step's exit code; a wrong configuration is never forgiven."""
+def _forgiving(results: Sequence[Result], code: ExitCode, fail_on: FailOn) -> ExitCode:
+    """The step's exit code, by the conclusions for which the job is to fail.
+
+    A wrong configuration and a cancelled run are never forgiven, nor hidden behind one that is.
+    """
+    from mrcr_action.suite import worst_exit_code
+
     forgiven: dict[FailOn, set[ExitCode]] = {
         "never": {ExitCode.FAIL, ExitCode.CANNOT_JUDGE},
         "fail": {ExitCode.CANNOT_JUDGE},
     }
-    return ExitCode.PASS if code in forgiven.get(fail_on, set()) else code
+    if not results or fail_on not in forgiven:
+        return code
+    counting = [r for r in results if worst_exit_code([r]) not in forgiven[fail_on]]
+    return worst_exit_code(counting) if counting else ExitCode.PASS
 
 
 def _show(error: MrcrError) -> None:
@@ -223,7 +234,7 @@ def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailO
         run.commands.annotate("error", "MRCR could not be run", message)
     elif code is ExitCode.CANCELLED and not run.results:
         run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")
-    for note in annotations_of(run.results, fail_on=fail_on):
+    for note in annotations_of(run.results, MOST_ANNOTATIONS - 1, fail_on=fail_on):
         run.commands.annotate(note.level, note.title, note.message, file=note.file)
     toothless = [result.name for result in run.results if not _is_gated(result)]
     if code is ExitCode.PASS and toothless:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from mrcr_action.config.resolve import flag_of
 from mrcr_action.config.values import TYPES, did_you_mean
 from mrcr_action.errors import UsageError
+from mrcr_action.report.annotations import FailOn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-FailOn = Literal["inconclusive", "fail", "never"]
 
 KEYS = {
     "model": "model_name",

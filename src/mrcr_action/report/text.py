@@ -27,11 +27,10 @@ def one_line(text: str, limit: int = 300) -> str:
     since a runner reads them from whatever is printed.
     """
     clean = "".join(" " if _unprintable(c) else c for c in text)
-    clean = " ".join(clean.split())
-    if len(clean) > limit:
-        clean = clean[: limit - 1] + "…"
-    clean = clean.replace("##[", "# #[")
-    return ": :" + clean[2:] if clean.startswith("::") else clean
+    clean = " ".join(clean.split()).replace("##[", "# #[")
+    if clean.startswith("::"):
+        clean = ": :" + clean[2:]
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def lines(text: str, limit: int = 300) -> list[str]:

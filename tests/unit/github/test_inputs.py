@@ -36,7 +36,7 @@ def test_every_input_that_is_a_setting_sets_a_key_that_exists() -> None:
         (
             "INPUT_FAIL-ON",
             "always",
-            "input fail-on: 'always': expected one of inconclusive, fail, never",
+            "input fail-on: 'always': expected one of fail, inconclusive, never",
         ),
         ("INPUT_ANNOTATIONS", "yes", "input annotations: 'yes': expected true or false"),
     ],

@@ -1,0 +1,219 @@
+"""The Action's own program with a runner's environment, without an image: what is decided there."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.container.runner_files import read_pairs
+from tests.container.runner_log import StepLog, split_lines
+
+from mrcr_action.result import decode_result
+from mrcr_action.server.process import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.integration.conftest import StartStandIn
+
+START = "import sys; from mrcr_action.entry import start; sys.exit(start(['/entrypoint']))"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that has ended."""
+
+    code: int
+    log: StepLog
+    outputs: dict[str, str]
+    summary: str
+    workspace: Path
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.log.lines)
+
+
+@dataclass
+class Job:
+    """A job with one step."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    def start(self, *, env: dict[str, str] | None = None, **inputs: str) -> subprocess.Popen[bytes]:
+        workspace = self.folder / "workspace"
+        workspace.mkdir(exist_ok=True)
+        for name in ("output", "summary"):
+            (self.folder / name).write_bytes(b"")
+        return subprocess.Popen(
+            [sys.executable, "-I", "-c", START],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=workspace,
+            env={
+                **self.environment,
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_WORKSPACE": str(workspace),
+                "GITHUB_OUTPUT": str(self.folder / "output"),
+                "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
+                **{f"INPUT_{name.upper().replace('_', '-')}": of for name, of in inputs.items()},
+                **(env or {}),
+            },
+        )
+
+    def end(self, process: subprocess.Popen[bytes]) -> Step:
+        out, err = process.communicate(timeout=60)
+        log = StepLog()
+        for line in split_lines(out.decode("utf-8", "replace")):
+            log.receive(line)
+        assert err == b"", "a second stream would be read for commands, too"
+        return Step(
+            process.returncode,
+            log,
+            read_pairs(self.folder / "output"),
+            (self.folder / "summary").read_text(),
+            self.folder / "workspace",
+        )
+
+    def __call__(self, *, env: dict[str, str] | None = None, **inputs: str) -> Step:
+        return self.end(self.start(env=env, **inputs))
+
+
+def until(met: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def job(tmp_path: Path, clean_environment: dict[str, str], dataset: Path) -> Job:
+    made = Job(tmp_path, clean_environment)
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace/rows").symlink_to(dataset)
+    return made
+
+
+@pytest.fixture
+def attached(job: Job, start_standin: StartStandIn, dataset: Path) -> Callable[..., Step]:
+    """Runs the Action against a stand-in with a fault, on rows in the workspace."""
+    rows = job.folder / "workspace/rows"
+    rows.unlink()
+    shutil.copytree(dataset, rows)
+
+    def run(*faults: str, env: dict[str, str] | None = None, **inputs: str) -> Step:
+        arguments = [word for fault in faults for word in ("--fault", fault)]
+        common = {"base_url": start_standin(*arguments).url, "dataset": "rows"}
+        common |= {"protocol": "openai", "samples_per_cell": "1", "thresholds": "0.9"}
+        return job(env=env, **(common | inputs))
+
+    return run
+
+
+LOST = "status=500"
+
+
+@pytest.mark.parametrize(
+    ("fault", "fail_on", "code", "conclusion", "levels"),
+    [
+        (None, "", 0, "pass", []),
+        ("garble", "", 1, "fail", ["error"]),
+        ("garble", "fail", 1, "fail", ["error"]),
+        ("garble", "never", 0, "fail", ["warning"]),
+        (LOST, "", 3, "inconclusive", ["error"]),
+        (LOST, "fail", 0, "inconclusive", ["warning"]),
+        (LOST, "never", 0, "inconclusive", ["warning"]),
+    ],
+)
+def test_the_workflow_says_from_which_conclusion_on_the_job_fails(
+    attached: Callable[..., Step],
+    *,
+    fault: str | None,
+    fail_on: str,
+    code: int,
+    conclusion: str,
+    levels: list[str],
+) -> None:
+    step = attached(*([fault] if fault else []), fail_on=fail_on)
+
+    assert step.code == code, step.text
+    assert step.outputs["conclusion"] == conclusion
+    assert step.outputs["passed"] == ("true" if conclusion == "pass" else "false")
+    assert sorted({annotation.level for annotation in step.log.annotations}) == levels
+
+
+def test_a_wrong_configuration_fails_the_job_whatever_it_fails_on(job: Job) -> None:
+    step = job(model="m", tolerance="2", fail_on="never")
+
+    assert step.code == 2
+    (annotation,) = step.log.annotations
+    assert annotation.level == "error"
+    assert "input tolerance: 2: expected a number <= 1" in annotation.message
+    assert "input tolerance" in step.summary
+    assert step.outputs["conclusion"] == "inconclusive"
+
+
+def test_without_a_threshold_the_job_is_warned(attached: Callable[..., Step]) -> None:
+    step = attached(thresholds="")
+
+    assert step.code == 0
+    (annotation,) = step.log.annotations
+    assert (annotation.level, annotation.title) == ("warning", "MRCR gated nothing")
+
+
+def test_annotations_can_be_switched_off(attached: Callable[..., Step]) -> None:
+    step = attached("garble", annotations="false")
+
+    assert (step.code, step.log.annotations) == (1, [])
+
+
+def test_secrets_are_masked_before_anything_else_is_said(attached: Callable[..., Step]) -> None:
+    step = attached(api_key="a key of the server", env={"HF_TOKEN": "hf_planted"})
+
+    assert [command.name for command in step.log.commands][2:4] == ["add-mask", "add-mask"]
+    assert set(step.log.masks) == {"a key of the server", "hf_planted"}
+    assert "hf_planted" not in step.text
+
+
+def test_a_path_outside_of_the_workspace_is_refused(job: Job) -> None:
+    # The folder of samples is a link that leads out.
+    step = job(model="m", dataset="rows")
+
+    assert step.code == 2
+    assert "input dataset: rows: lies outside the workspace (it leads to /" in step.text
+
+
+def test_a_step_that_takes_too_long_is_inconclusive_with_its_reports(
+    attached: Callable[..., Step],
+) -> None:
+    step = attached("slow=30", time_limit="2")
+
+    assert step.code == 3
+    assert "the run was not done within 2 s" in step.text
+    result = decode_result((step.workspace / step.outputs["result-path"]).read_bytes())
+    assert result.verdict.conclusion == "inconclusive"
+    assert result.problem is not None
+    assert result.problem.kind == "OutOfTime"
+
+
+def test_a_cancelled_step_hands_over_what_there_is(job: Job) -> None:
+    # Nobody listens there, so that it waits.
+    url = f"http://127.0.0.1:{free_port()}"
+    process = job.start(base_url=url, model="m", thresholds="0.9", startup_timeout="50")
+    until((job.folder / "workspace/mrcr-results").exists)
+    process.send_signal(signal.SIGINT)
+    step = job.end(process)
+
+    assert step.code == 130
+    assert step.outputs["conclusion"] == "inconclusive"
+    assert "cancelled" in step.summary
+    assert [annotation.level for annotation in step.log.annotations] == ["error"]
