@@ -11,7 +11,8 @@ from mrcr_action.config.resolve import Resolved
 from mrcr_action.data.writer import write_synthetic
 from mrcr_action.errors import UsageError
 from mrcr_action.report.files import prepare_folder
-from mrcr_action.server.process import ProcessServer, free_port
+from mrcr_action.server.port import free_port
+from mrcr_action.server.process import ProcessServer
 from mrcr_action.standin.faults import parse_fault
 from mrcr_action.suite import Job, run_suite, worst_exit_code
 

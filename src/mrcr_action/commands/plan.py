@@ -17,7 +17,7 @@ from mrcr_action.report.console import print_plan, print_progress
 from mrcr_action.report.progress import plan_line
 from mrcr_action.report.text import one_line
 from mrcr_action.result import encode_document
-from mrcr_action.server.route import address_of, route_of
+from mrcr_action.server.route import address_of, attaches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ async def _plan(resolved: Resolved, window: int | None, api_key: str | None) -> 
     choice = Choice(config, report=print_progress)
     choice.check()
     attached = config.base_url is not None or config.server == "external"
-    if attached and route_of(config, has_file=resolved.path is not None) == "external":
+    if attached and attaches(config, has_file=resolved.path is not None):
         address = address_of(config)
         async with Client(address, api_key=api_key) as client:
             model = await find_model(client, config.model_name, ours=False)

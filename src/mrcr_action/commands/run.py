@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,8 @@ from mrcr_action.config.resolve import Resolved, flag_of, resolve
 from mrcr_action.config.values import SECRET_KEYS
 from mrcr_action.errors import UsageError
 from mrcr_action.publish import MASK, mask_arguments, without_password
-from mrcr_action.server.route import API_KEY_VARIABLES, find_vllm, make_server, route_of
+from mrcr_action.server.machine import Machine
+from mrcr_action.server.route import API_KEY_VARIABLES, make_server, route_of
 from mrcr_action.suite import Job, run_suite, worst_exit_code
 
 if TYPE_CHECKING:
@@ -75,14 +75,13 @@ def checked_key(given: str | None, origin: str = "--api-key") -> str | None:
 
 def job_of(resolved: Resolved, *, api_key: str | None, flags: Mapping[str, Any]) -> Job:
     """A job for a configuration; what can be found wrong without a server is found here."""
-    has_file = resolved.path is not None
-    if route_of(resolved.config, has_file=has_file) == "process":
-        find_vllm(os.environ)
+    machine = Machine()
+    chosen = route_of(resolved.config, has_file=resolved.path is not None, machine=machine)
     return Job(
         resolved=resolved,
         invocation=_invocation(resolved, flags),
         make_server=lambda output: make_server(
-            resolved.config, has_file=has_file, output=output, api_key=api_key
+            resolved.config, chosen, machine=machine, output=output, api_key=api_key
         ),
     )
 

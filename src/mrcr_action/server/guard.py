@@ -35,7 +35,10 @@ MARK_VARIABLE = "MRCR_SERVER_MARK"
 POLL_SECONDS = 0.05
 
 LINGER_SECONDS = 1.0
-"""Left to a command's children to go by themselves once it has ended."""
+"""Left to a command's children to go by themselves once it has ended …"""
+
+LINGER_SHARE = 0.2
+"""… but no more than this part of the grace, which is short where somebody waits."""
 
 PR_SET_CHILD_SUBREAPER = 36
 """Of Linux's prctl(2): orphans among the descendants become children of this process."""
@@ -76,11 +79,13 @@ def _survivors(mark: str) -> list[psutil.Process]:
     return list(found.values())
 
 
-def _sweep(mark: str) -> None:
+def _sweep(mark: str, orders: _Orders) -> None:
     """See that nothing is left: first by itself, then by force, again while more turn up."""
-    deadline = time.monotonic() + LINGER_SECONDS
-    while _survivors(mark) and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
+    begin = time.monotonic()
+    while _survivors(mark):
+        if time.monotonic() - begin > min(LINGER_SECONDS, LINGER_SHARE * orders.grace):
+            break
+        orders.read(POLL_SECONDS)
     for _ in range(10):
         if not _kill(_survivors(mark), 1.0):
             return
@@ -149,7 +154,7 @@ def main(arguments: list[str]) -> int:
     stopped = child.returncode is None
     if stopped:
         _stop(child, orders)
-    _sweep(mark)
+    _sweep(mark, orders)
     if stopped:
         return 0
     code = child.returncode

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
-import socket
 import sys
 import uuid
 from typing import TYPE_CHECKING, Self
 
-from mrcr_action.client import Client
-from mrcr_action.errors import OutputError, ServerError, UsageError
+from mrcr_action.errors import OutputError, ServerError
 from mrcr_action.server import guard
-from mrcr_action.server.health import wait_healthy
+from mrcr_action.server.health import wait_for_own
+from mrcr_action.server.leave import (
+    CANCELLED_GRACE_SECONDS,
+    GRACE_SECONDS,
+    exit_text,
+    uninterrupted,
+    was_cancelled,
+)
 from mrcr_action.server.log import explain
-from mrcr_action.server.watch import raced
+from mrcr_action.server.port import check_port_free, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,14 +28,7 @@ if TYPE_CHECKING:
 
     from mrcr_action.server import RouteName
 
-GRACE_SECONDS = 10.0
-"""Between SIGTERM and SIGKILL."""
-
-CANCELLED_GRACE_SECONDS = 3.0
-"""The same in a run that was cancelled: GitHub's runner kills after 10 s, reports included."""
-
-SIGNAL_BASE = 128
-"""A shell's exit code for a command that signal N ended is 128 + N."""
+__all__ = ["ProcessServer", "free_port"]
 
 
 class ProcessServer:
@@ -86,7 +83,8 @@ class ProcessServer:
             try:
                 self._guard = await asyncio.create_subprocess_exec(
                     sys.executable,
-                    "-P",
+                    # A job's PYTHONPATH must not lend the guard its modules.
+                    "-I" if sys.flags.isolated else "-P",
                     guard.__file__,
                     self._mark,
                     str(self._grace),
@@ -104,41 +102,13 @@ class ProcessServer:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        if isinstance(error[1] if len(error) > 1 else None, asyncio.CancelledError):
+        if was_cancelled(error):
             self._hurry()
-        # A second Ctrl-C must not leave a server behind, so stopping is not interrupted.
-        stopping = asyncio.create_task(self._stop())
-        cancelled = False
-        while not stopping.done():
-            try:
-                await asyncio.shield(stopping)
-            except asyncio.CancelledError:
-                cancelled = True
-                self._hurry()
-        stopping.result()
-        if cancelled:
-            raise asyncio.CancelledError
+        await uninterrupted(self._stop(), self._hurry)
 
     async def ready(self, limit: float) -> None:
         """See `mrcr_action.server.Server`."""
-        async with Client(self.base_url, api_key=self.api_key) as client:
-
-            async def look() -> str:
-                return (await client.health()).trouble
-
-            try:
-                healthy = wait_healthy(
-                    look,
-                    address=self.base_url,
-                    limit=limit,
-                    hint="A large model needs longer: raise startup_max_wait_seconds. The"
-                    f" server's whole log is in {self.log}.",
-                )
-                await raced(healthy, self.died)
-            except ServerError as error:
-                if not error.details:
-                    error.details = explain(self.log).details
-                raise
+        await wait_for_own(self, self.log, limit=limit)
 
     async def died(self) -> ServerError:
         """See `mrcr_action.server.Server`; whatever its exit code, a dead server is an error."""
@@ -147,7 +117,7 @@ class ProcessServer:
         found = explain(self.log)
         cause = f": {found.cause}" if found.cause else ""
         return ServerError(
-            f"the server ended by itself with {_exit_text(code)}{cause}",
+            f"the server ended by itself with {exit_text(code)}{cause}",
             hint=f"Its whole log is in {self.log}.",
             details=found.details,
         )
@@ -174,55 +144,3 @@ class ProcessServer:
             await self._guard.wait()
         # The guard has done this; it is done again in case the guard itself was killed.
         await asyncio.to_thread(guard.kill_marked, self._mark)
-
-
-def vllm_command(
-    executable: str, model: str, *, port: int, arguments: Sequence[str], trust_remote_code: bool
-) -> list[str]:
-    """``vllm serve`` with the user's arguments."""
-    trust = ["--trust-remote-code"] if trust_remote_code else []
-    return [
-        executable,
-        "serve",
-        model,
-        *arguments,
-        *trust,
-        "--disable-uvicorn-access-log",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def check_port_free(port: int) -> None:
-    """Fail now rather than after the server has spent half a minute on loading.
-
-    Raises:
-        UsageError: something listens there, or the port may not be bound.
-    """
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise UsageError(
-                f"--port {port}: {error.strerror}",
-                hint="Leave --port out to have a free one chosen, or pass --base-url to attach to"
-                " the server that listens there.",
-            ) from error
-
-
-def _exit_text(code: int) -> str:
-    number = code - SIGNAL_BASE if code > SIGNAL_BASE else max(0, -code)
-    try:
-        return f"exit code {code}" + (f" ({signal.Signals(number).name})" if number else "")
-    except ValueError:
-        return f"exit code {code}"
