@@ -138,7 +138,8 @@ class ContainerServer:
                 f" {self.image}).",
                 details=explain(self.log).details,
             ) from None
-        await wait_for_own(self, self.log, limit=max(1.0, limit - (time.monotonic() - begin)))
+        left = limit - (time.monotonic() - begin)
+        await wait_for_own(self, self.log, limit=max(1.0, round(left, 1)))
 
     async def died(self) -> ServerError:
         """See `mrcr_action.server.Server`; one that never started has not died: `ready` tells."""
@@ -262,16 +263,16 @@ class ContainerServer:
         # Nothing is created any more by a thread that still pulls: it looks at the halt first.
         while not self._starting.done() and not self._pulling and self._within(begin):
             await asyncio.wait({self._starting}, timeout=POLL_SECONDS)
-        if self._engine is not None:
-            await self._clear_away(self._engine, begin)
-        await self._last_lines()
+        if self._engine is not None and await self._clear_away(self._engine, begin):
+            await self._last_lines()
         for task in (self._starting, self._life):
             task.cancel()
         await asyncio.gather(self._starting, self._life, return_exceptions=True)
         if self._engine is not None:
             self._engine.close()
 
-    async def _clear_away(self, engine: Engine, begin: float) -> None:
+    async def _clear_away(self, engine: Engine, begin: float) -> bool:
+        """Stop and remove the container; whether the engine has done it."""
         name = self._plan.name
         try:
             if self._is_up():
@@ -283,6 +284,8 @@ class ContainerServer:
             what = f"mrcr: the server's container may still run: {reason}"
             remedy = f"Remove it with: docker rm --force --volumes {name}"
             log.warning("%s", one_line(f"{what}. {remedy}", 1_000))
+            return False
+        return True
 
     def _is_up(self) -> bool:
         assert self._starting is not None

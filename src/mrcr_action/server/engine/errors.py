@@ -75,6 +75,14 @@ KNOWN = (
         "image {image}: it is not here and cannot be pulled: {said}",
         PULL_HINT,
     ),
+    Known(
+        r"no such host|i/o timeout|connection refused|TLS handshake|toomanyrequests|rate limit"
+        r"|network is unreachable|no space left",
+        ServerError,
+        "cannot {doing}: {said}",
+        "An image that lies on the engine's machine already is not pulled: run `docker pull` there"
+        " beforehand.",
+    ),
 )
 
 
@@ -125,7 +133,9 @@ def is_vanished(error: APIError) -> bool:
 def _known(said: str, doing: str, image: str) -> MrcrError:
     for known in KNOWN:
         if re.search(known.pattern, said, re.IGNORECASE):
-            return known.kind(known.message.format(said=said, image=image), hint=known.hint)
+            return known.kind(
+                known.message.format(said=said, image=image, doing=doing), hint=known.hint
+            )
     return ServerError(f"cannot {doing}: {said}")
 
 
