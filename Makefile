@@ -10,7 +10,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
   --no-annotate --no-header --quiet
 
-.PHONY: help setup demo demo-vllm test check unit integration vllm vllm-environment bench lock clean
+.PHONY: help setup demo demo-vllm action test check lint unit integration container vllm \
+  lint-environment vllm-environment container-environment bench lock clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,8 +35,11 @@ demo: $(READY) ## the whole pipeline against a stand-in: once healthy, once brok
 demo-vllm: $(READY) vllm-environment ## the same pair on real vLLM on this machine's CPU (a few minutes)
 	@tests/vllm/demo.sh $(BIN)
 
-test: check vllm-environment ## everything: what CI runs
-	$(BIN)/pytest tests/unit tests/integration tests/vllm
+action: $(READY) container-environment ## the Action, run as a runner would: its outputs, summary and annotations (root, Debian)
+	$(BIN)/python -m tests.container
+
+test: check lint-environment container-environment vllm-environment ## everything: what CI runs
+	$(BIN)/pytest tests/unit tests/integration tests/lint tests/container tests/vllm
 
 check: $(READY) ## lint and types
 	$(BIN)/ruff check .
@@ -43,14 +47,26 @@ check: $(READY) ## lint and types
 	$(BIN)/mypy
 	$(BIN)/check-jsonschema --schemafile configs/mrcr.schema.json configs/*.yaml
 
+lint: $(READY) lint-environment ## action.yml, workflows, Dockerfile, scripts, links, readers of JUnit
+	$(BIN)/pytest tests/lint
+
 unit: $(READY) ## pure tests, in seconds
 	$(BIN)/pytest tests/unit
 
 integration: $(READY) ## real processes: the stand-in server, its faults, the command line
 	$(BIN)/pytest tests/integration
 
+container: $(READY) container-environment ## the Action in a real container engine, as a runner runs it (root, Debian)
+	$(BIN)/pytest tests/container
+
 vllm: $(READY) vllm-environment ## real vLLM on the CPU
 	$(BIN)/pytest tests/vllm
+
+lint-environment: $(READY) ## install what the linters need from npm into a cache, unless it is there (15 seconds)
+	@tests/lint/environment/install.sh > /dev/null
+
+container-environment: $(READY) ## install a container engine and make a base image, unless they are there (1 to 3 minutes)
+	@tests/container/environment/install.sh > /dev/null
 
 vllm-environment: ## install real vLLM for CPUs into a cache, unless it is there (1 to 3 minutes)
 	@tests/vllm/environment/install.sh > /dev/null
