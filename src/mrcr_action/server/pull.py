@@ -31,7 +31,8 @@ class PullLog:
         """Take in one event: of a layer, if it has an ID, else of the whole image."""
         layer, status = str(event.get("id") or ""), str(event.get("status") or "")
         if not layer:
-            self._write(one_line(status))
+            if status:
+                self._write(one_line(status))
             return
         detail = event.get("progressDetail") or {}
         current, total = detail.get("current"), detail.get("total")

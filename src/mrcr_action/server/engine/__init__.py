@@ -7,6 +7,7 @@ container's output, the wait for its end. Those belong into a thread that nobody
 from __future__ import annotations
 
 import contextlib
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -69,6 +70,11 @@ def connect(environ: Mapping[str, str]) -> Engine:
         raise UsageError(f"DOCKER_CERT_PATH: {error.msg}") from error
     settings["base_url"] = address
     with translated(f"connect to the container engine at {address}"):
+        if address.startswith(UNIX):
+            # The library leaves a socket open that could not be connected.
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(CALL_SECONDS)
+                probe.connect(address.removeprefix(UNIX))
         client = docker.APIClient(version="auto", timeout=CALL_SECONDS, **settings)
         return Engine(client, address)
 

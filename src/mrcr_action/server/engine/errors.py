@@ -155,7 +155,8 @@ def _reason(error: BaseException) -> str:
         return "no answer in time"
     seen: list[object] = [error]
     for entry in seen:
-        if isinstance(entry, OSError) and entry.strerror:
+        # The library of requests puts exceptions into the place of these words.
+        if isinstance(entry, OSError) and isinstance(entry.strerror, str):
             return entry.strerror
         if isinstance(entry, BaseException):
             below = (
