@@ -294,8 +294,8 @@ async def death_of(server: ContainerServer, engine: FakeEngine) -> ServerError:
         (0, b"fine\n", "the server's container ended by itself with exit code 0"),
         (
             1,
-            b"RuntimeError: CUDA error: gone\n",
-            "the server's container ended by itself with exit code 1: RuntimeError: CUDA error: gone",
+            b"RuntimeError: CUDA error: x\n",
+            "the server's container ended by itself with exit code 1: RuntimeError: CUDA error: x",
         ),
         (139, b"", "the server's container ended by itself with exit code 139 (SIGSEGV)"),
     ],

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import docker
+    from docker.types.daemon import CancellableStream
 
 __all__ = ["Container", "Engine", "EngineLost", "Mount", "Plan", "connect", "is_there"]
 
@@ -198,9 +199,13 @@ class Engine:
         return self._chunks(name, stream)
 
     @staticmethod
-    def _chunks(name: str, stream: Iterator[bytes]) -> Iterator[bytes]:
-        with translated(f"read the output of the container {name}"):
-            yield from stream
+    def _chunks(name: str, stream: CancellableStream[bytes]) -> Iterator[bytes]:
+        try:
+            with translated(f"read the output of the container {name}"):
+                yield from stream
+        finally:
+            # Its own close() fails, and closes nothing, once the other end has hung up.
+            stream._response.close()  # type: ignore[attr-defined] # noqa: SLF001
 
     def start(self, plan: Plan) -> None:
         """Start a container that was created."""
