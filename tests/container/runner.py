@@ -59,6 +59,8 @@ class Job:
     image: str = ""
     """Built already, or to be pulled; else the action's own is built on first use."""
     owner: int = OWNER
+    socket: bool = True
+    """Whether there is an engine's socket to mount, as there is none on Kubernetes."""
     show: Callable[[str], None] = lambda _: None
     environment: dict[str, str] = field(default_factory=dict)
     """What earlier steps and ``env:`` of the job set."""
@@ -152,7 +154,8 @@ class Job:
         entrypoint = runs.get("entrypoint" if stage == "main" else "post-entrypoint")
         if entrypoint:
             options += ["--entrypoint", str(entrypoint)]
-        options += ["-v", f"{self.engine.socket}:/var/run/docker.sock"]
+        if self.socket:
+            options += ["-v", f"{self.engine.socket}:/var/run/docker.sock"]
         for source, target in self._mounts.items():
             options += ["-v", f"{source}:{target}"]
         if "args" in runs:

@@ -17,7 +17,7 @@ from tests.container.runner_files import FileCommandError, read_pairs, read_summ
 from tests.container.runner_log import split_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from typing import IO
 
@@ -53,8 +53,8 @@ class Step:
     """From the start of the client to its end."""
     after_cancel: float | None
     """From the first signal to its end."""
-    killed: bool
-    """Whether nothing but SIGKILL ended the client."""
+    signals: list[signal.Signals]
+    """What the client was sent before it ended."""
     container: str
     """The container's name."""
     commands_stopped: bool
@@ -92,7 +92,7 @@ class RunningStep:
         self._paths = paths
         self._raw: list[tuple[str, str]] = []
         self._cancelled: float | None = None
-        self._killed = False
+        self._signals: list[signal.Signals] = []
         self._readers = [
             threading.Thread(target=self._read, args=(name, stream), daemon=True)
             for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
@@ -102,9 +102,13 @@ class RunningStep:
 
     def wait_for(self, text: str, seconds: float = 60) -> None:
         """Wait until it has printed something."""
+        self.wait_until(lambda: any(text in line for _, line in tuple(self._raw)), seconds)
+
+    def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait for something to come true while it runs."""
         deadline = time.monotonic() + seconds
-        while not any(text in line for _, line in tuple(self._raw)):
-            said = "\n".join(line for _, line in self._raw)
+        while not condition():
+            said = "\n".join(line for _, line in tuple(self._raw))
             assert self.process.poll() is None, f"exit code {self.process.poll()}:\n{said}"
             assert time.monotonic() < deadline, said
             time.sleep(0.01)
@@ -114,7 +118,7 @@ class RunningStep:
         self._cancelled = time.monotonic()
         for number, seconds in CANCELS:
             self.process.send_signal(number)
-            self._killed = number is signal.SIGKILL
+            self._signals.append(number)
             try:
                 self.process.wait(seconds)
                 break
@@ -123,9 +127,9 @@ class RunningStep:
         return self.wait()
 
     def kill(self) -> Step:
-        """Kill the client alone, as when the runner's machine has had enough; see `left`."""
+        """Kill the client alone, which leaves the container running."""
         self.process.kill()
-        self._killed = True
+        self._signals.append(signal.SIGKILL)
         return self.wait()
 
     def wait(self, seconds: float = 300) -> Step:
@@ -170,7 +174,7 @@ class RunningStep:
             summary_path=self._paths["step_summary"],
             seconds=end - self._begin,
             after_cancel=None if self._cancelled is None else end - self._cancelled,
-            killed=self._killed,
+            signals=self._signals,
             container=self.container,
             commands_stopped=stopped,
         )
