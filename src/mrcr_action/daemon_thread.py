@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ENDING_SECONDS = 0.1
+"""For a thread to end that has nothing left to do."""
+
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:
     """Run in a daemon thread: unlike for a pool's, neither a cancelled run nor exit waits."""
@@ -54,7 +57,11 @@ def leave_work_behind(code: int) -> None:
     Args:
         code: exit code of the process.
     """
-    if any(thread.name == _NAME and thread.is_alive() for thread in threading.enumerate()):
+    working = [thread for thread in threading.enumerate() if thread.name == _NAME]
+    for thread in working:
+        # One that has just handed its result over is about to end, and no reason to go like this.
+        thread.join(ENDING_SECONDS)
+    if any(thread.is_alive() for thread in working):
         remove_temporary()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
