@@ -15,7 +15,7 @@ from tests.container.runner_files import read_pairs
 from tests.container.runner_log import StepLog, split_lines
 
 from mrcr_action.result import decode_result
-from mrcr_action.server.process import free_port
+from mrcr_action.server.port import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable

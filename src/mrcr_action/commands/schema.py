@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from mrcr_action.config import RunConfig
+from mrcr_action.config.values import DIGITS_AS_TEXT
 from mrcr_action.result import result_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -35,4 +36,9 @@ def config_schema() -> dict[str, Any]:
     threshold["anyOf"].remove({"type": "null"})
     del threshold["default"]
     body["properties"]["needles"]["uniqueItems"] = True
+    # YAML reads digits alone as a number.
+    for key, least in DIGITS_AS_TEXT.items():
+        text = body["properties"][key]
+        form = {word: text.pop(word) for word in ("type", "pattern")}
+        text["anyOf"] = [form, {"type": "integer", "minimum": least}]
     return {"$schema": DIALECT, **body, "title": "mrcr configuration"}

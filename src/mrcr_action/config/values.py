@@ -36,8 +36,8 @@ LISTS = ("needles", "bins", "exclude")
 PATH_KEYS = ("dataset", "output_dir", "save_results")
 """Keys whose value may be a path, in which ~ is the home folder."""
 
-DIGITS_AS_TEXT = ("gpus", "shm_size")
-"""Keys of text that YAML reads as a number where it has only digits."""
+DIGITS_AS_TEXT = {"gpus": 0, "shm_size": 1}
+"""Keys of text that YAML reads as a number where it has only digits, with the least of them."""
 
 FORMS = {
     "gpus": "expected all, none, or numbers such as 0,1",

@@ -20,15 +20,13 @@ from mrcr_action.server.leave import (
     was_cancelled,
 )
 from mrcr_action.server.log import explain
-from mrcr_action.server.port import check_port_free, free_port
+from mrcr_action.server.port import check_port_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from mrcr_action.server import RouteName
-
-__all__ = ["ProcessServer", "free_port"]
 
 
 class ProcessServer:
