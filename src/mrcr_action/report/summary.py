@@ -244,8 +244,10 @@ def _facts(result: Result) -> str:
     revision = f" at {code(data.revision[:12])}" if data.revision else ""
     unverified = ", **not verified**" if data.verified is False else ""
     version = f", version {markdown(server.version)}" if server.version else ""
+    image = f" of {code(server.image)}" if server.image else ""
+    why = f", since {markdown(server.why)}" if server.why else ""
     facts = [
-        f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}",
+        f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}{image}{why}",
         f"- Samples from {code(data.dataset)}{origin}{revision}{unverified}; {tested(result)}",
         (
             f"- {time.total:.1f} s in all: start-up {time.start_up:.1f}, choosing {time.plan:.1f},"

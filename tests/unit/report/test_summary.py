@@ -265,3 +265,20 @@ def test_where_samples_come_from_is_said_and_that_nobody_verified_them(
     make_result: MakeResult, data: DataInfo, expected: str
 ) -> None:
     assert expected in render_summary([make_result(data=data)])
+
+
+def test_the_route_to_the_server_is_told_with_what_decided_for_it(
+    make_result: MakeResult,
+) -> None:
+    server = ServerInfo(
+        route="container",
+        base_url="http://127.0.0.1:8000",
+        why="no GPU is visible in this container",
+        image="org/vllm:`1`",
+    )
+    summary = render_summary([make_result(server=server)])
+
+    told = (
+        "served for this run in a container of ``org/vllm:`1` ``, since no GPU is visible in this"
+    )
+    assert told in summary
