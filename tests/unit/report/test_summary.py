@@ -278,7 +278,5 @@ def test_the_route_to_the_server_is_told_with_what_decided_for_it(
     )
     summary = render_summary([make_result(server=server)])
 
-    told = (
-        "served for this run in a container of ``org/vllm:`1` ``, since no GPU is visible in this"
-    )
+    told = "served for this run in a container of `` org/vllm:`1` ``, since no GPU is visible"
     assert told in summary
