@@ -32,6 +32,35 @@ QUICK = {
 }
 """Inputs that a healthy stand-in passes in two seconds."""
 
+TEAM_VLLM = """\
+#!/usr/bin/python3
+import os
+import sys
+from pathlib import Path
+
+_, model, *arguments = sys.argv[1:]
+
+def tell(about, path):
+    if path.is_file():
+        print(f"{about}: {path.read_text()}", flush=True)
+
+tell("model", Path(model) / "config.json")
+if "--chat-template" in arguments:
+    at = arguments.index("--chat-template")
+    tell("template", Path(arguments[at + 1]))
+    del arguments[at : at + 2]
+if os.path.isdir(model):
+    print("model can be written:", os.access(model, os.W_OK), flush=True)
+if "HF_HOME" in os.environ:
+    cache = Path(os.environ["HF_HOME"])
+    cache.mkdir(parents=True, exist_ok=True)
+    tell("kept", cache / "note")
+    (cache / "note").write_text("of the run before")
+os.execv("/usr/local/bin/real-vllm", ["vllm", "serve", model, *arguments])
+"""
+"""Prints the configuration of a model that is a folder and the chat template, whether the model
+could be changed, and the note that it leaves in the cache for the next run."""
+
 
 @pytest.fixture(scope="session")
 def provided() -> Provided:
@@ -66,6 +95,23 @@ def action_image(
 ) -> str:
     """The Action's image, built once with the runner's command and the legacy builder."""
     return Job(engine, REPOSITORY, tmp_path_factory.mktemp("build")).build()
+
+
+@pytest.fixture(scope="session")
+def team_image(engine: Engine, standin_base: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An image of somebody else's build of vLLM, which also tells what it sees; see `TEAM_VLLM`."""
+    context = tmp_path_factory.mktemp("team")
+    (context / "vllm").write_text(TEAM_VLLM)
+    (context / "vllm").chmod(0o755)
+    (context / "Dockerfile").write_text(
+        f"FROM {standin_base}\n"
+        "RUN mv /usr/local/bin/vllm /usr/local/bin/real-vllm\n"
+        "COPY vllm /usr/local/bin/vllm\n"
+        "VOLUME /scratch\n"
+    )
+    tag = "team/vllm:1"
+    engine.docker("build", "--tag", tag, context, env={"DOCKER_BUILDKIT": "0"})
+    return tag
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,10 @@ class Job:
     show: Callable[[str], None] = lambda _: None
     environment: dict[str, str] = field(default_factory=dict)
     """What earlier steps and ``env:`` of the job set."""
+    runner: str = "stand-in"
+    """The runner's name: all that tells the legs of a matrix apart."""
+    run_id: str = ""
+    """Of the workflow's run; one of its own without it."""
     _state: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -227,7 +231,7 @@ class Job:
             "repository_owner": "octocat",
             "retention_days": "90",
             "run_attempt": "1",
-            "run_id": str(int(self.folder.stat().st_ino)),
+            "run_id": self.run_id or str(self.folder.stat().st_ino),
             "run_number": "1",
             "server_url": "https://server.invalid",
             "sha": "0" * 40,
@@ -239,7 +243,7 @@ class Job:
         environment |= {
             "RUNNER_ARCH": "X64",
             "RUNNER_ENVIRONMENT": "self-hosted",
-            "RUNNER_NAME": "stand-in",
+            "RUNNER_NAME": self.runner,
             "RUNNER_OS": "Linux",
             "RUNNER_TEMP": str(self.temp),
             "RUNNER_TOOL_CACHE": "/opt/hostedtoolcache",
