@@ -35,8 +35,8 @@ demo: $(READY) ## the whole pipeline against a stand-in: once healthy, once brok
 demo-vllm: $(READY) vllm-environment ## the same pair on real vLLM on this machine's CPU (a few minutes)
 	@tests/vllm/demo.sh $(BIN)
 
-action: $(READY) container-environment ## the Action, run as a runner would: its outputs, summary and annotations (root, Debian)
-	$(BIN)/python -m tests.container
+action: $(READY) container-environment ## the Action, run as a runner would: outputs, summary, annotations; ARGS="--with NAME=VALUE …" (root, Debian)
+	$(BIN)/python -m tests.container.run_action $(ARGS)
 
 test: check lint-environment container-environment vllm-environment ## everything: what CI runs
 	$(BIN)/pytest tests/unit tests/integration tests/lint tests/container tests/vllm
