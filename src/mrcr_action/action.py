@@ -242,7 +242,7 @@ def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailO
             "warning",
             "MRCR gated nothing",
             f"No threshold is set for {one_line(', '.join(toothless))}, so that no server can fail:"
-            " give the input thresholds, or match_ratio_threshold in the configuration.",
+            " give the input thresholds, or thresholds in the configuration.",
         )
 
 

@@ -45,7 +45,7 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """Mean over the graded samples; None without any."""
     match_ratio_vllm: float | None = None
     requested: bool = False
-    """Whether the configuration names the cell."""
+    """Whether the configuration names the cell, in ``bins`` or by a threshold."""
     dropped: dict[Dropped, int] = {}
     """Rows that could not be asked, by reason."""
     o200k_tokens: Spread | None = None

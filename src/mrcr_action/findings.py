@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mrcr_action import __version__
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
+from mrcr_action.margins import one_sample_decides
 from mrcr_action.publish import mask_arguments, publishable, without_password
 from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Timeline, Verdict
 from mrcr_action.stats import buckets_of, coverage_of
@@ -56,7 +57,12 @@ def result_of(
     """
     config = resolved.config
     records = found.records
-    buckets = buckets_of(records, found.plan.quotas if found.plan else config.quotas())
+    buckets = buckets_of(
+        records,
+        found.plan.quotas if found.plan else config.quotas(),
+        protocol=config.protocol,
+        cells=found.plan.cells if found.plan else (),
+    )
     coverage = coverage_of(found.plan, records)
     verdict = judge(buckets, config, coverage)
     cancelled = found.problem is not None and found.problem.exit_code == ExitCode.CANCELLED
@@ -66,7 +72,8 @@ def result_of(
             summary=f"MRCR is inconclusive: {found.problem.message}",
             checks=verdict.checks,
         )
-    overall, *per_needle = buckets
+    overall = buckets[0]
+    per_needle = [b for b in buckets if b.n_needles is not None and b.bin is None]
     output_tokens = sum(r.completion_tokens or 0 for r in records)
     model = found.model
     return Result(
@@ -116,7 +123,7 @@ def result_of(
             ask=found.asking,
             total=time.perf_counter() - found.begin,
         ),
-        notes=tuple(found.notes),
+        notes=(*found.notes, *one_sample_decides(buckets, config)),
         records=tuple(records),
     )
 

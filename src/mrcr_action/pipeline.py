@@ -23,8 +23,9 @@ from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import ExitCode, OutOfTime, ServerError, UsageError
 from mrcr_action.findings import Findings, problem_of, result_of
-from mrcr_action.gate import EXIT_CODES, check_cells, toothless
+from mrcr_action.gate import EXIT_CODES, check_cells
 from mrcr_action.journal import Journal
+from mrcr_action.margins import toothless
 from mrcr_action.preflight import preflight
 from mrcr_action.publish import scrub, secrets_of, without_password
 from mrcr_action.result import Problem, Result

@@ -68,7 +68,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     """Rows that will be asked."""
     requested: bool = False
-    """Whether the configuration names it: without a row that fits, there is no verdict."""
+    """Whether the configuration names it, in ``bins`` or by a threshold: without a row that fits,
+    there is no verdict."""
     dropped: dict[Dropped, int] = {}
     """Rows that cannot be asked, by reason."""
     by_length: int = 0

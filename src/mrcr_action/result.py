@@ -11,9 +11,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from mrcr_action.bins import Bin
 from mrcr_action.config import RunConfig
+from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
 from mrcr_action.grade import Grade
+from mrcr_action.intervals import Interval
 from mrcr_action.plan import Plan
 from mrcr_action.template import Preflight
 
@@ -61,11 +64,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples that one threshold speaks of: all of them, or one needle count."""
+    """The samples that one threshold speaks of: all of them, one needle count, or one cell."""
 
     name: str
-    """``all``, ``n2``, ``n4`` or ``n8``."""
+    """``all``, ``n8`` or ``n8/64K-128K``."""
     n_needles: int | None
+    """None for all samples."""
     wanted: int
     """Samples that the configuration asks for; by cell, those that the plan found for it."""
     asked: int
@@ -80,6 +84,18 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """Share of graded responses that start with the nonce."""
     exact_rate: float | None
     """Share of graded responses equal to the answer."""
+    low: int | None = None
+    """Edges of the bin of a cell, in o200k tokens of prompt and answer; None for the others."""
+    high: int | None = None
+    interval: Interval | None = None
+    """95 % interval of the gated match ratio; None for too few graded samples."""
+    unasked: int = 0
+    """Samples that were not asked to the end, since the run was stopped; they count as failed."""
+
+    @property
+    def bin(self) -> Bin | None:
+        """The range of lengths of a cell; None for the others."""
+        return None if self.low is None or self.high is None else Bin(self.low, self.high)
 
     @property
     def graded(self) -> int:
@@ -95,17 +111,58 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
         """The mean that a protocol gates on."""
         return self.match_ratio_openai if protocol == "openai" else self.match_ratio_vllm
 
+    @property
+    def truncation_rate(self) -> float | None:
+        """Share of graded responses that were cut; None without any."""
+        return self.truncated / self.graded if self.graded else None
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Share of the samples asked for that were lost; None without any."""
+        return self.lost / self.asked if self.asked else None
+
+    @property
+    def step(self) -> float | None:
+        """What one sample can change of a mean or a share; None without any."""
+        return 1 / self.graded if self.graded else None
+
+    def measured(self, metric: Metric, protocol: str) -> float | None:
+        """What a threshold is compared with; None without samples."""
+        rates = {
+            "nonce_rate": self.prefix_hit_rate,
+            "exact_rate": self.exact_rate,
+            "truncation_rate": self.truncation_rate,
+            "failure_rate": self.failure_rate,
+        }
+        return self.match_ratio(protocol) if metric == "match_ratio" else rates[metric]
+
+
+State = Literal["pass", "fail", "inconclusive", "measured"]
+"""``measured``: no threshold speaks of it."""
+
+
+WORST_FIRST: tuple[State, ...] = ("fail", "inconclusive", "pass", "measured")
+
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided about one bucket."""
+    """What was decided about one metric of one bucket.
+
+    Every bucket has one about its match ratio, whether or not a threshold speaks of that.
+    """
 
     bucket: str
-    state: Literal["pass", "fail", "inconclusive", "measured"]
-    """``measured``: complete, and no threshold speaks of it."""
+    state: State
     message: str
     measured: float | None = None
     threshold: float | None = None
+    """Least or, for the rates of truncation and failure, most; None where none was set."""
     tolerance: float | None = None
+    """Of a match ratio; the rates have none."""
+    metric: Metric = "match_ratio"
+    samples: int = 0
+    """How many it was measured over."""
+    interval: Interval | None = None
+    """95 % interval of what was measured; None for too few samples."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +172,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     """One line for a person."""
     checks: tuple[Check, ...] = ()
+
+    def of(self, bucket: str) -> tuple[Check, ...]:
+        """What was decided about one bucket, its match ratio first."""
+        return tuple(check for check in self.checks if check.bucket == bucket)
+
+    def state_of(self, bucket: str) -> State:
+        """The worst that was decided about one bucket."""
+        states = [check.state for check in self.of(bucket)]
+        return min(states, key=WORST_FIRST.index, default="measured")
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,36 +5,61 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from mrcr_action.bins import ALL_BINS
+import msgspec
+
+from mrcr_action.bins import ALL_BINS, Bin, bin_of
 from mrcr_action.coverage import Coverage, Spread, in_bin
+from mrcr_action.intervals import mean_interval
 from mrcr_action.plan import Cell
 from mrcr_action.result import Bucket, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mrcr_action.config.keys import Protocol
     from mrcr_action.plan import Ask, Plan
 
 
-def buckets_of(records: Sequence[Record], quotas: Mapping[int, int]) -> tuple[Bucket, ...]:
-    """The bucket of all samples, then one per needle count.
+def buckets_of(
+    records: Sequence[Record],
+    quotas: Mapping[int, int],
+    *,
+    protocol: Protocol = "vllm",
+    cells: Sequence[Cell] = (),
+) -> tuple[Bucket, ...]:
+    """The bucket of all samples, then one per needle count, then one per cell that was planned.
 
     Args:
         records: finished asks, in the order of the plan (the order decides a mean's last bit).
         quotas: samples wanted, by needle count.
+        protocol: whose match ratio is gated and has an interval.
+        cells: of the plan; none where samples are not chosen by cell.
     """
-    found = [_bucket("all", None, records, sum(quotas.values()))]
+    found = [_bucket("all", None, records, sum(quotas.values()), protocol)]
     for n, wanted in quotas.items():
-        found.append(_bucket(f"n{n}", n, [r for r in records if r.n_needles == n], wanted))
+        own = [r for r in records if r.n_needles == n]
+        found.append(_bucket(f"n{n}", n, own, wanted, protocol))
+    by_cell: dict[tuple[int, Bin | None], list[Record]] = {}
+    for record in records:
+        by_cell.setdefault((record.n_needles, bin_of(record.o200k_tokens)), []).append(record)
+    for cell in cells:
+        if cell.planned:
+            own = by_cell.get((cell.n_needles, cell.bin), [])
+            bucket = _bucket(cell.name, cell.n_needles, own, cell.planned, protocol)
+            found.append(msgspec.structs.replace(bucket, low=cell.low, high=cell.high))
     return tuple(found)
 
 
-def _bucket(name: str, n_needles: int | None, records: Sequence[Record], wanted: int) -> Bucket:
+def _bucket(
+    name: str, n_needles: int | None, records: Sequence[Record], wanted: int, protocol: Protocol
+) -> Bucket:
     outcomes = [r.outcome for r in records]
     grades = [r.grade for r in records if r.grade is not None]
     return Bucket(
         name=name,
         n_needles=n_needles,
+        interval=mean_interval([g.match_ratio(protocol) for g in grades]),
+        unasked=sum(r.outcome == "failed" and not r.attempts for r in records),
         wanted=wanted,
         asked=len(records),
         scored=outcomes.count("scored"),

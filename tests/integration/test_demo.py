@@ -34,7 +34,7 @@ def test_it_says_everywhere_that_a_stand_in_answered(healthy: Ended) -> None:
 
 def test_every_report_is_there_and_can_be_read(healthy: Ended) -> None:
     suites = ET.parse(healthy.folder / "junit.xml").getroot()  # noqa: S314 - written here
-    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("5", "0", "0")
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("14", "0", "0")
     assert len(healthy.records()) == len(healthy.result.records) == 18
     assert "| 2 needles | ✓ pass |" in (healthy.folder / "summary.md").read_text()
     assert "Application startup complete" in (healthy.folder / "server.log").read_text()

@@ -41,16 +41,17 @@ def openai_run(shared_mrcr: Mrcr, healthy: StandIn, dataset: Path) -> Ended:
 def test_a_healthy_server_scores_exactly_1_in_every_bucket(openai_run: Ended) -> None:
     assert openai_run.code == 0, openai_run.said
     buckets = openai_run.result.buckets
-    assert [bucket.name for bucket in buckets] == ["all", "n2", "n4", "n8"]
-    assert [bucket.match_ratio_openai for bucket in buckets] == [1.0] * 4
-    assert [bucket.graded for bucket in buckets] == [9, 3, 3, 3]
+    cells = [f"n{n}/{b}" for n in (2, 4, 8) for b in ("512-1K", "1K-2K", "2K-4K")]
+    assert [bucket.name for bucket in buckets] == ["all", "n2", "n4", "n8", *cells]
+    assert {bucket.match_ratio_openai for bucket in buckets} == {1.0}
+    assert [bucket.graded for bucket in buckets] == [9, 3, 3, 3, *([1] * 9)]
     assert "MRCR passed: match_ratio: 1.0000 >= 1.0000 - 0.0000" in openai_run.stdout
 
 
 def test_every_report_is_written_and_can_be_read(openai_run: Ended) -> None:
     suites = ET.parse(openai_run.folder / "junit.xml").getroot()  # noqa: S314 - written here
     assert [suite.get("name") for suite in suites] == ["mrcr run"]
-    assert (suites.get("failures"), suites.get("errors"), suites.get("tests")) == ("0", "0", "5")
+    assert (suites.get("failures"), suites.get("errors"), suites.get("tests")) == ("0", "0", "14")
     assert "MRCR passed" in (openai_run.folder / "summary.md").read_text()
     assert [record.grade.exact for record in openai_run.records() if record.grade] == [True] * 9
     saved = json.loads((openai_run.folder.parent / "saved/measured.json").read_bytes())

@@ -203,8 +203,13 @@ def build_result(
             build_record(i, ratio, n_needles=n)
             for i, (n, ratio) in enumerate(zip(config.needles, (0.9, 0.8, 0.7), strict=False))
         ]
-    buckets = buckets_of(records, config.quotas())
     plan = changes.get("plan", build_plan(records, config) if records else None)
+    buckets = buckets_of(
+        records,
+        plan.quotas if plan else config.quotas(),
+        protocol=config.protocol,
+        cells=plan.cells if plan else (),
+    )
     coverage = coverage_of(plan, records)
     verdict = judge(buckets, config, coverage)
     if problem is not None:

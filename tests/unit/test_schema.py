@@ -76,6 +76,9 @@ def test_every_example_is_accepted_by_the_schema_and_the_reader(path: Path) -> N
         {"match_ratio_threshold": 0.5},
         {"match_ratio_threshold": {"2": 0.99, "4": 0.84, "8": 0.76}, "needles": [8, 4, 2]},
         {"match_ratio_threshold": 0, "tolerance": 1},
+        {"thresholds": 0.5, "decision": "confident"},
+        {"thresholds": {"all": 0.8, "8": 0.76, "n2": {"nonce_rate": 1, "failure_rate": 0}}},
+        {"protocol": "openai", "thresholds": {"n8/64K-128K": 0.7, "n8/4k-8k": {"exact_rate": 1}}},
         {"server_args": ["--a", "b c"], "env": {"A": 1, "B": 0.5, "C": "x"}},
         {"extra_body": {"a": [None, True, {"b": 1}]}},
         {"base_url": "http://127.0.0.1:8000", "server": "external"},
@@ -115,6 +118,26 @@ def test_both_accept_a_good_document(document: dict[str, Any], tmp_path: Path) -
         {"match_ratio_threshold": {"2": True}},
         {"match_ratio_threshold": {"2": None}},
         {"match_ratio_threshold": "0.5"},
+        {"thresholds": None},
+        {"thresholds": 1.5},
+        {"thresholds": "0.5"},
+        {"thresholds": [0.5]},
+        {"thresholds": {}},
+        {"thresholds": {"n8": {}}},
+        {"thresholds": {"n8": None}},
+        {"thresholds": {"n8": True}},
+        {"thresholds": {"n8": "0.5"}},
+        {"thresholds": {"n8": [0.5]}},
+        {"thresholds": {"n8": {"match_ratio": 1.5}}},
+        {"thresholds": {"n8": {"match_ratio": None}}},
+        {"thresholds": {"n8": {"latency": 0.5}}},
+        {"thresholds": {"n17": 0.5}},
+        {"thresholds": {"n08": 0.5}},
+        {"thresholds": {"N8": 0.5}},
+        {"thresholds": {"every": 0.5}},
+        {"thresholds": {"4K-8K": 0.5}},
+        {"thresholds": {"8/4K-8K": 0.5}},
+        {"decision": "sure"},
         {"num_samples": -1},
         {"num_samples": 0},
         {"num_samples": "40"},
@@ -154,6 +177,10 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "match_ratio_threshold": {"8": 0.5},
     },
     "the reader alone knows the bins": {"protocol": "openai", "bins": ["4K-9K"]},
+    "in a threshold too": {"protocol": "openai", "thresholds": {"n8/4K-9K": 0.5}},
+    "two names of one bucket are two keys": {"thresholds": {"8": 0.5, "n8": 0.5}},
+    "one of two keys is enough": {"thresholds": 0.5, "match_ratio_threshold": 0.5},
+    "a path is absolute for the reader alone": {"cache_dir": "a"},
     "only openai samples by cell": {"samples_per_cell": 3},
     "the dataset has no row of 3 needles": {"needles": [3]},
     "the reader alone counts the samples": {
@@ -180,7 +207,7 @@ NUMBERS = (
     | st.floats(-2, 2, allow_nan=False).filter(lambda x: not x.is_integer())
     | st.sampled_from([0, 1, 2, 4, 8, 65_535, 65_536])
 )
-TEXTS = st.sampled_from(["", "a", "2", "4", "8", "3", "vllm", "openai", "auto", "process"])
+TEXTS = st.sampled_from(["", "a", "2", "4", "8", "n8", "vllm", "openai", "auto", "process"])
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 ANYTHING = st.recursive(
     SCALARS,
@@ -190,7 +217,9 @@ ANYTHING = st.recursive(
 
 
 @given(
-    key=st.sampled_from(sorted(set(TYPES) - {"base_url", "host", "bins", "exclude"})),
+    key=st.sampled_from(
+        sorted(set(TYPES) - {"base_url", "host", "bins", "exclude", "cache_dir", "thresholds"})
+    ),
     value=ANYTHING | st.lists(st.sampled_from([2, 4, 8]), max_size=3),
 )
 @settings(
@@ -202,11 +231,32 @@ def test_both_agree_on_any_value_of_any_key(key: str, value: Any, tmp_path: Path
     assert schema_accepts(document) == reader_accepts(document, tmp_path), document
 
 
+RATIOS = st.sampled_from([0, 0.5, 1, 1.5, -0.1, "1", True, None])
+METRICS = st.sampled_from(["match_ratio", "failure_rate", "nonce_rate", "ratio", ""])
+BUCKETS = st.sampled_from(["all", "2", "n4", "n8/4K-8K", "n16", "n0", "", "n8/", "all/4K-8K"])
+
+
+@given(
+    value=RATIOS
+    | st.dictionaries(BUCKETS, RATIOS | st.dictionaries(METRICS, RATIOS, max_size=2), max_size=2)
+)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_both_agree_on_any_thresholds(value: Any, tmp_path: Path) -> None:
+    document = {
+        "protocol": "openai",
+        "dataset": "rows",
+        "needles": [2, 4, 8, 16],
+        "thresholds": value,
+    }
+    assert schema_accepts(document) == reader_accepts(document, tmp_path), document
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {},
         {"records": []},
+        {"config": RunConfig(num_samples=3, thresholds={"n8": {"nonce_rate": 1.0}, "all": 0.5})},
         {"config": RunConfig(protocol="openai", match_ratio_threshold={2: 0.95})},
         {"config": RunConfig(match_ratio_threshold=0.5, env={"A": 1}, server_args=("--a",))},
         {"problem": Problem(kind="ServerError", message="died"), "plan": None},

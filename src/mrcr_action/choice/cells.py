@@ -57,6 +57,7 @@ class CellChoice:
         self._lengths = lengths
         self._bins = None if config.bins is None else {known_bin(text) for text in config.bins}
         self._excluded = [parse_excluded(text) for text in config.exclude]
+        self._bounded = {bound.place for bound in config.bounds}
 
     async def choose(self, fit: Fit, progress: Callable[[int, int], None]) -> Plan:
         """Choose, reading and counting as little as it takes.
@@ -283,7 +284,8 @@ class CellChoice:
         )
 
     def _is_requested(self, cell: _Cell) -> bool:
-        return self._bins is not None and cell.bin in self._bins and cell.allowed
+        named = self._bins is not None and cell.bin in self._bins and cell.allowed
+        return named or (cell.n_needles, cell.bin) in self._bounded
 
     def _is_kept(self, length: Length) -> bool:
         return length.row.offset is not None

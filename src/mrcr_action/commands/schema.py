@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from mrcr_action.config import RunConfig
-from mrcr_action.config.values import DIGITS_AS_TEXT
+from mrcr_action.config.thresholds import BUCKET, CELL, METRICS
+from mrcr_action.config.values import DIGITS_AS_TEXT, THRESHOLD_KEYS
 from mrcr_action.result import result_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -31,10 +32,24 @@ def config_schema() -> dict[str, Any]:
             choice["properties"] = {str(n): ratio for n in range(1, 17)}
             choice["additionalProperties"] = False
             choice["minProperties"] = 1
+    for choice in body["properties"]["thresholds"]["anyOf"]:
+        if choice.get("type") == "object":
+            bound = choice.pop("additionalProperties")
+            for form in bound["anyOf"]:
+                if form.get("type") == "object":
+                    metric = form.pop("additionalProperties")
+                    form.pop("propertyNames", None)
+                    form["properties"] = dict.fromkeys(METRICS, metric)
+                    form["additionalProperties"] = False
+                    form["minProperties"] = 1
+            choice["patternProperties"] = {f"^({BUCKET}|{CELL})$": bound}
+            choice["additionalProperties"] = False
+            choice["minProperties"] = 1
     # To leave a threshold out is one thing; to leave it blank is a slip.
-    threshold = body["properties"]["match_ratio_threshold"]
-    threshold["anyOf"].remove({"type": "null"})
-    del threshold["default"]
+    for key in THRESHOLD_KEYS:
+        threshold = body["properties"][key]
+        threshold["anyOf"].remove({"type": "null"})
+        del threshold["default"]
     body["properties"]["needles"]["uniqueItems"] = True
     # YAML reads digits alone as a number.
     for key, least in DIGITS_AS_TEXT.items():

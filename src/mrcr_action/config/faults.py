@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mrcr_action.config.keys import RunConfig
+    from mrcr_action.config.thresholds import Place
 
 HOST = r"(https?://)?[\w.:\[\]%-]+"
 """A host, perhaps with a scheme and a port, as vLLM's script takes it; no user, path or blank."""
@@ -27,6 +28,7 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
     """Every fault, as the key to blame and a sentence; values that may be secret are not shown."""
     yield from _of_buckets(config)
     yield from _of_cells(config)
+    yield from _of_thresholds(config)
     yield from _of_addresses(config)
     for name in REFUSED_EXTRAS:
         if name in (config.extra_body or {}):
@@ -47,23 +49,72 @@ def _of_buckets(config: RunConfig) -> Iterator[tuple[str, str]]:
             f"{odd[0]}: needle counts are 2, 4 and 8 (1 to 16 in synthetic samples)",
         )
     threshold = config.match_ratio_threshold
-    quotas = config.quotas()
-    gated = [sum(quotas.values())]
     if isinstance(threshold, dict):
         if not threshold:
             yield "match_ratio_threshold", "{}: names no needle count"
-        tested = [n for n, quota in quotas.items() if quota]
+        tested = _tested(config)
         for n in threshold:
             if n not in tested:
                 yield (
                     "match_ratio_threshold",
                     f"a threshold for {n} needles, but needles and num_samples test only {tested}",
                 )
-        gated = [quotas.get(n, 0) for n in threshold]
+
+
+def _of_thresholds(config: RunConfig) -> Iterator[tuple[str, str]]:
+    if config.match_ratio_threshold is not None and config.thresholds is not None:
+        yield "thresholds", "match_ratio_threshold is set too; set one of them"
+    if config.thresholds is not None:
+        for bound in config.bounds:
+            try:
+                fault = _of_place(bound.place, config)
+            except ValueError as error:  # of a configuration that was not read from a text
+                fault = str(error)
+            if fault:
+                metric = "" if bound.metric == "match_ratio" else f"{bound.metric}: "
+                yield "thresholds", f"{bound.bucket}: {metric}{bound.bound:g}: {fault}"
+                return
+    most = [_most_samples(bound.place, config) for bound in config.bounds]
+    known = [n for n in most if n is not None]
+    if known and (config.min_samples or 0) > min(known):
+        yield "min_samples", f"{config.min_samples}: a bucket is asked for {min(known)} only"
+
+
+def _tested(config: RunConfig) -> list[int]:
+    return [n for n, quota in config.quotas().items() if quota]
+
+
+def _of_place(place: Place, config: RunConfig) -> str:
+    """Why a bucket that a threshold names is never tested; empty where it is."""
+    tested = _tested(config)
+    if place.n_needles is not None and place.n_needles not in tested:
+        return f"needles and num_samples test only {tested}"
+    if place.bin is None:
+        return ""
+    if config.protocol != "openai":
+        return "only the openai protocol samples by cell; set protocol: openai"
+    if config.bins is not None and place.bin not in map(_bin_or_none, config.bins):
+        return f"bins does not name {place.bin}"
+    for text in config.exclude:
+        if not _fault_of(text, parse_excluded):
+            n_needles, bin_ = parse_excluded(text)
+            if bin_ == place.bin and n_needles in {None, place.n_needles}:
+                return f"exclude leaves out {text}"
+    return ""
+
+
+def _bin_or_none(text: str) -> Bin | None:
+    return None if _fault_of(text, known_bin) else known_bin(text)
+
+
+def _most_samples(place: Place, config: RunConfig) -> int | None:
+    """Samples that a bucket is asked for at most; None where that shows with the window."""
     if config.per_cell is not None:
-        return  # how many there will be shows once the window is known
-    if threshold is not None and gated and (config.min_samples or 0) > min(gated):
-        yield "min_samples", f"{config.min_samples}: a bucket is asked for {min(gated)} only"
+        return None if place.bin is None else config.per_cell
+    quotas = config.quotas()
+    if place.n_needles is None:
+        return sum(quotas.values())
+    return quotas.get(place.n_needles, 0)
 
 
 def _of_cells(config: RunConfig) -> Iterator[tuple[str, str]]:

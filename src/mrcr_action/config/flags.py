@@ -24,7 +24,7 @@ GROUPS = {
         "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
         " request_timeout_seconds time_limit_seconds"
     ),
-    "the gate": "match_ratio_threshold tolerance max_failures min_samples",
+    "the gate": "match_ratio_threshold thresholds tolerance decision max_failures min_samples",
     "the output": "output_dir save_results",
 }
 METAVARS = {
@@ -33,7 +33,8 @@ METAVARS = {
     "image": "IMAGE", "gpus": "all|none|N,N", "cache_dir": "DIR", "shm_size": "SIZE",
     "server_args": "'ARG…'", "env": "'{NAME: VALUE}'", "protocol": "{vllm,openai}",
     "dataset": "NAME|DIR", "revision": "REV", "extra_body": "JSON",
-    "match_ratio_threshold": "RATIO", "bins": "LOW-HIGH",
+    "match_ratio_threshold": "RATIO", "thresholds": "'{BUCKET: RATIO}'",
+    "decision": "{point,confident}", "bins": "LOW-HIGH",
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
 }  # fmt: skip
 

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from mrcr_action.config.thresholds import Bound, Metric, bounds_in
+
 DATASET = "openai/mrcr"
 REVISION = "f4c69fae7cf81f7ca26b9fee34b392a50f6b8a1d"
 """The dataset after its fix of December 2025; earlier ones hold wrong rows."""
@@ -31,6 +33,7 @@ Needles = Annotated[int, Meta(ge=1, le=16)]
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Protocol = Literal["vllm", "openai"]
+Decision = Literal["point", "confident"]
 Route = Literal["auto", "process", "container", "external"]
 Gpus = Annotated[str, Meta(pattern=r"^(all|none|\d+(,\d+)*)$")]
 Memory = Annotated[str, Meta(pattern=r"^(host|[1-9]\d*[kmgKMG]?)$")]
@@ -54,10 +57,30 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " measures and gates nothing."
         ),
     ] = None
+    thresholds: Annotated[
+        Ratio | dict[str, Ratio | dict[Metric, Ratio]] | None,
+        Meta(
+            description="Instead of match_ratio_threshold: one number for the mean of all samples,"
+            " or by bucket (all, n8, a cell such as n8/64K-128K) a match ratio or metrics, such as"
+            " {n8: 0.76, all: {match_ratio: 0.8, nonce_rate: 0.95}}. Least are match_ratio,"
+            " nonce_rate and exact_rate, most are truncation_rate and failure_rate."
+        ),
+    ] = None
     tolerance: Annotated[
         Ratio,
-        Meta(description="A bucket fails when its ratio is below threshold - tolerance."),
+        Meta(
+            description="A bucket fails when its match ratio is below threshold - tolerance. The"
+            " rates have none."
+        ),
     ] = 0.05
+    decision: Annotated[
+        Decision,
+        Meta(
+            description="When a match ratio is too low: 'point' when the mean is below threshold -"
+            " tolerance, 'confident' when its whole 95 % interval is. Where the interval holds"
+            " threshold - tolerance, 'confident' is inconclusive."
+        ),
+    ] = "point"
     protocol: Annotated[
         Protocol,
         Meta(
@@ -235,7 +258,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(
             ge=0,
             description="Requests of a bucket that may fail or be refused before its verdict is"
-            " inconclusive. Such a request never counts as a zero.",
+            " inconclusive. Such a request never counts as a zero. A failure_rate in thresholds"
+            " takes its place in that bucket.",
         ),
     ] = 0
     min_samples: Annotated[
@@ -252,6 +276,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         str | None,
         Meta(description="Also write a JSON file with the fields of vLLM's own script."),
     ] = None
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Every threshold, whichever of the two keys named it."""
+        threshold = self.match_ratio_threshold
+        if isinstance(threshold, dict):
+            return tuple(bounds_in({f"n{n}": ratio for n, ratio in threshold.items()}))
+        return tuple(bounds_in(self.thresholds if threshold is None else threshold))
 
     @property
     def request_extras(self) -> dict[str, Any]:

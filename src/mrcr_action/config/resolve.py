@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mrcr_action.config.faults import faults
 from mrcr_action.config.keys import RunConfig
-from mrcr_action.config.values import TYPES, convert, did_you_mean, read_text
+from mrcr_action.config.values import (
+    THRESHOLD_KEYS,
+    TYPES,
+    convert,
+    did_you_mean,
+    read_text,
+)
 from mrcr_action.config.yaml_file import YamlFile, read_yaml
 from mrcr_action.errors import ConfigError
 
@@ -20,7 +26,10 @@ ENV_PREFIX = "MRCR_"
 ALIASES = {"MODEL": "model_name", "THRESHOLD": "match_ratio_threshold"}
 """Variables that are named like a flag rather than a key."""
 
-THRESHOLD_VARIABLES = ("MRCR_THRESHOLD", "MRCR_MATCH_RATIO_THRESHOLD")
+THRESHOLD_VARIABLES = ("MRCR_THRESHOLD", "MRCR_MATCH_RATIO_THRESHOLD", "MRCR_THRESHOLDS")
+
+RIVALS = (("num_samples", "samples_per_cell"), THRESHOLD_KEYS)
+"""Keys that say the same in two ways."""
 
 OTHER_VARIABLES = {"MRCR_API_KEY", "MRCR_VLLM", "MRCR_CACHE", "MRCR_SERVER_MARK"}
 """Variables with the prefix that are no settings."""
@@ -83,7 +92,7 @@ def resolve(
             layers[key] = 2
     _drop_weaker(values, layers)
     blank = [v for v in THRESHOLD_VARIABLES if v in environ and not environ[v].strip()]
-    if blank and "match_ratio_threshold" not in values:
+    if blank and not any(key in values for key in THRESHOLD_KEYS):
         # As from a variable of CI that nobody defined: it must not switch a gate off.
         raise ConfigError(
             f"environment: {blank[0]}: is blank, and no other threshold is given",
@@ -99,10 +108,10 @@ def resolve(
 
 
 def _drop_weaker(values: dict[str, Any], layers: dict[str, int]) -> None:
-    """Of the two ways to say how many samples, the one that a later layer took stands."""
-    pair = ("num_samples", "samples_per_cell")
-    if all(key in values for key in pair) and layers[pair[0]] != layers[pair[1]]:
-        del values[min(pair, key=layers.__getitem__)]
+    """Of two ways to say the same, the one that a later layer took stands."""
+    for pair in RIVALS:
+        if all(key in values for key in pair) and layers[pair[0]] != layers[pair[1]]:
+            del values[min(pair, key=layers.__getitem__)]
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from mrcr_action.config.keys import RunConfig
+from mrcr_action.config.thresholds import BadThreshold, read_thresholds
 from mrcr_action.config.yaml_file import MALFORMED, Loader
 from mrcr_action.errors import ConfigError
 
@@ -26,6 +27,9 @@ SHOWN = 80
 
 SECRET_KEYS = ("env", "extra_body", "server_args")
 """Keys whose value may hold a secret anywhere, so that no message shows it."""
+
+THRESHOLD_KEYS = ("match_ratio_threshold", "thresholds")
+"""Keys without either of which nothing is gated."""
 
 SWITCHES = ("trust_remote_code", "allow_unverified", "merge_leading_user_turns")
 """Keys that are true or false."""
@@ -114,7 +118,7 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         value = str(Path(value).expanduser())
     if key in DIGITS_AS_TEXT and type(value) is int:
         value = str(value)
-    if value is None and key == "match_ratio_threshold":
+    if value is None and key in THRESHOLD_KEYS:
         # Nothing must switch the gate off by accident, such as a variable that was not set.
         raise ConfigError(
             f"{origin}: is empty", hint="Leave the key out to measure without a threshold."
@@ -122,6 +126,8 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
     if isinstance(value, bool) and key not in SWITCHES:
         # A YAML `yes` or `on` where a number or a text belongs is always a slip.
         raise ConfigError(f"{origin}: {str(value).lower()}: true and false have no meaning here")
+    if key == "thresholds":
+        return _thresholds(value, origin)
     try:
         converted = msgspec.convert(value, TYPES[key])
     except msgspec.ValidationError as error:
@@ -129,6 +135,14 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
     if fault := _no_json(converted):
         raise ConfigError(f"{origin}: {_show(key, value)}{fault}")
     return converted
+
+
+def _thresholds(value: Any, origin: str) -> Any:
+    try:
+        return read_thresholds(value)
+    except BadThreshold as error:
+        where = "".join(f"{_cut(str(word))}: " for word in error.where)
+        raise ConfigError(f"{origin}: {where}{_cut(repr(error.value))}: {error}") from error
 
 
 def _is_text(key: str) -> bool:
@@ -176,6 +190,8 @@ def _reason(key: str, message: str) -> str:
 
 def _show(key: str, value: Any) -> str:
     """A bad value and a colon, as an error begins; nothing where it may hold a secret."""
-    text = repr(value)
-    text = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
-    return "" if key in SECRET_KEYS else f"{text}: "
+    return "" if key in SECRET_KEYS else f"{_cut(repr(value))}: "
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

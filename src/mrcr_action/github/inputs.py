@@ -27,7 +27,7 @@ KEYS = {
     "cache-dir": "cache_dir",
     "shm-size": "shm_size",
     "server-args": "server_args",
-    "thresholds": "match_ratio_threshold",
+    "thresholds": "thresholds",
     "tolerance": "tolerance",
     "protocol": "protocol",
     "needles": "needles",

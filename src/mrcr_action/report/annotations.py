@@ -48,9 +48,8 @@ class _Miss:
 
     result: Result
     bucket: Bucket
-    check: Check
-    measured: float
-    needed: float
+    checks: tuple[Check, ...]
+    """Its missed thresholds, the worst first."""
 
 
 def annotations_of(
@@ -64,7 +63,7 @@ def annotations_of(
         fail_on: what fails the job; of what does not, there are warnings instead of errors.
     """
     misses = [miss for result in results for miss in _misses(result)]
-    misses.sort(key=lambda miss: miss.measured - miss.needed)
+    misses.sort(key=lambda miss: _margin(miss.checks[0]))
     found = [_of_miss(miss, "warning" if fail_on == "never" else "error") for miss in misses]
     for result in results:
         if result.verdict.conclusion == "inconclusive":
@@ -94,26 +93,33 @@ def _counted(found: Sequence[Annotation], limit: int) -> list[Annotation]:
 def _misses(result: Result) -> Iterator[_Miss]:
     if result.verdict.conclusion != "fail":
         return
-    buckets = {bucket.name: bucket for bucket in result.buckets}
-    for check in result.verdict.checks:
-        if check.state == "fail":
-            assert check.measured is not None
-            assert check.threshold is not None
-            yield _Miss(
-                result=result,
-                bucket=buckets[check.bucket],
-                check=check,
-                measured=check.measured,
-                needed=check.threshold - (check.tolerance or 0.0),
-            )
+    for bucket in result.buckets:
+        failed = [c for c in result.verdict.of(bucket.name) if c.state == "fail"]
+        if failed:
+            yield _Miss(result=result, bucket=bucket, checks=tuple(sorted(failed, key=_margin)))
+
+
+def _sides(check: Check) -> tuple[float, float]:
+    """What was measured of a missed threshold, and what was needed."""
+    assert check.measured is not None
+    assert check.threshold is not None
+    return check.measured, check.threshold - (check.tolerance or 0.0)
+
+
+def _margin(check: Check) -> float:
+    """How far a missed threshold was missed, as a number below zero."""
+    measured, needed = _sides(check)
+    return -abs(measured - needed)
 
 
 def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
-    result, bucket = miss.result, miss.bucket
+    result, bucket, worst = miss.result, miss.bucket, miss.checks[0]
     label = "" if bucket.n_needles is None else f" {bucket.name}"
+    metric = "" if worst.metric == "match_ratio" else f"{worst.metric.replace('_', ' ')} "
+    others = f" (and {len(miss.checks) - 1} more)" if len(miss.checks) > 1 else ""
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"
     said = [
-        miss.check.message,
+        *(check.message for check in miss.checks),
         graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
         f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
         tested(result),
@@ -122,7 +128,7 @@ def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
         said.append(f"What stopped the run: {result.problem.message}")
     return Annotation(
         level=level,
-        title=f"MRCR{label} of {_name(result)}: {_below(miss.measured, miss.needed)}",
+        title=f"MRCR{label} of {_name(result)}: {metric}{_apart(*_sides(worst))}{others}",
         message=_sentences(said),
         file=_file(result),
     )
@@ -142,13 +148,13 @@ def _of_unclear(result: Result, level: Literal["error", "warning"]) -> Annotatio
     )
 
 
-def _below(measured: float, needed: float) -> str:
+def _apart(measured: float, needed: float) -> str:
     """Two numbers with as many decimals, two at least, as it takes to tell them apart."""
     for digits in range(2, 18):
         texts = f"{measured:.{digits}f}", f"{needed:.{digits}f}"
         if texts[0] != texts[1]:
             break
-    return " < ".join(texts)
+    return (" < " if measured < needed else " > ").join(texts)
 
 
 def _name(result: Result) -> str:

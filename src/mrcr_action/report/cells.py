@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from mrcr_action.coverage import in_bin
-from mrcr_action.report.rows import lost, number
+from mrcr_action.report.rows import lost, number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mrcr_action.coverage import Coverage, Spread
+    from mrcr_action.intervals import Interval
     from mrcr_action.plan import Plan
 
 PLAN_COLUMNS = ("cell", "rows", "fit", "planned", "o200k tokens", "prompt tokens", "left out")
@@ -65,13 +66,26 @@ def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
     return _without_blank(table)
 
 
-def coverage_table(cells: Sequence[Coverage], protocol: str) -> list[tuple[str, ...]]:
-    """A header and a row for each cell that was planned or that is named."""
-    table: list[tuple[str, ...]] = [COVERAGE_COLUMNS]
+def coverage_table(
+    cells: Sequence[Coverage],
+    protocol: str,
+    intervals: Mapping[str, Interval | None] | None = None,
+) -> list[tuple[str, ...]]:
+    """A header and a row for each cell that was planned or that is named.
+
+    Args:
+        cells: what was tested.
+        protocol: whose match ratio is shown.
+        intervals: of that ratio, by the name of the cell; they make a column of their own.
+    """
+    first, second, *others = COVERAGE_COLUMNS
+    header = (first, second, *([] if intervals is None else ["95 %"]), *others)
+    table: list[tuple[str, ...]] = [header]
     table += [
         (
             cell.name,
             number(cell.match_ratio(protocol)),
+            *([] if intervals is None else [span(intervals.get(cell.name))]),
             f"{cell.asked}/{cell.planned}",
             str(cell.scored + cell.truncated),
             lost(cell),

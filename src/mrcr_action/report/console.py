@@ -26,7 +26,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     say = _Printer(stream)
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
     if result.records:
-        say.table(table_of(result))
+        say.table(table_of(result, wide=False))
     if result.coverage and result.records:
         say.table(coverage_table(result.coverage, result.config.protocol))
         if rest := beyond(result.coverage):

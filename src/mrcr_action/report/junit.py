@@ -1,9 +1,9 @@
 """JUnit XML, through the ``junit-xml`` library; the only module that knows it.
 
 The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
-case a bucket, ``error`` for what stopped the run, ``failure`` for a missed threshold. The library
-is fed text that XML can hold, and what it writes is corrected (times with three decimals, no
-``disabled`` attribute) and parsed back.
+case a bucket, ``error`` for what stopped the run, ``failure`` for its missed thresholds. The
+library is fed text that XML can hold, and what it writes is corrected (times with three decimals,
+no ``disabled`` attribute) and parsed back.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from xml.etree import ElementTree as ET
 
 import junit_xml
 
+from mrcr_action.bins import bin_of
 from mrcr_action.config.listing import unique_names
-from mrcr_action.report.rows import bucket_title, lost, number, reasons, tested
+from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mrcr_action.result import Bucket, Check, Result
+    from mrcr_action.result import Bucket, Check, Record, Result
 
 BODY_LIMIT = 8_000
 """Characters of a failure's body; readers cut or refuse more."""
@@ -46,12 +47,11 @@ def render_junit(results: Sequence[Result]) -> bytes:
 
 
 def _suite(result: Result, name: str, label: str) -> Any:
-    checks = {check.bucket: check for check in result.verdict.checks}
+    verdict, tested = result.verdict, {bucket.name for bucket in result.buckets}
     cases = [_run_case(result, label)]
-    cases += [_bucket_case(result, label, bucket, checks[bucket.name]) for bucket in result.buckets]
-    cases += [
-        _missing_case(label, checks[cell.name]) for cell in result.coverage if cell.is_missing
-    ]
+    cases += [_bucket_case(result, label, bucket) for bucket in result.buckets]
+    untested = dict.fromkeys(c.bucket for c in verdict.checks if c.bucket not in tested)
+    cases += [_missing_case(label, bucket, verdict.of(bucket)) for bucket in untested]
     return junit_xml.TestSuite(
         f"mrcr {name}",
         test_cases=cases,
@@ -105,7 +105,9 @@ def _run_case(result: Result, label: str) -> Any:
     return case
 
 
-def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> Any:
+def _bucket_case(result: Result, label: str, bucket: Bucket) -> Any:
+    state, checks = result.verdict.state_of(bucket.name), result.verdict.of(bucket.name)
+    message = _clean("; ".join(check.message for check in checks if check.state == state))
     ratios = ", ".join(
         f"{name} {number(value)}"
         for name, value in (
@@ -117,37 +119,42 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, check: Check) -> An
     )
     body = "\n".join(
         [
-            check.message,
+            *(check.message for check in checks),
             f"{bucket.graded} of {bucket.wanted} samples graded, lost or cut: {lost(bucket)}",
             ratios,
+            f"95 % interval {span(bucket.interval)}, step of one sample {number(bucket.step)}",
             tested(result),
-            *reasons(r for r in result.records if bucket.n_needles in {None, r.n_needles}),
+            *reasons(r for r in result.records if _is_of(r, bucket)),
         ]
     )
-    # A suite's time is the sum over its cases, so that the case about all samples, whose needle
-    # count is that of no record, adds nothing.
-    seconds = sum(r.seconds for r in result.records if r.n_needles == bucket.n_needles)
-    case = _case(label, bucket_title(bucket), seconds)
-    if check.state == "fail":
+    # A suite's time is the sum over its cases, so that only those of the needle counts have any.
+    own = [] if bucket.n_needles is None or bucket.bin else result.records
+    case = _case(label, bucket_title(bucket), sum(r.seconds for r in own if _is_of(r, bucket)))
+    if state == "fail":
         case.add_failure_info(
-            message=_clean(check.message), output=_clean(body, BODY_LIMIT), failure_type="threshold"
+            message=message, output=_clean(body, BODY_LIMIT), failure_type="threshold"
         )
-    elif check.state == "inconclusive":
+    elif state == "inconclusive":
         case.add_error_info(
-            message=_clean(check.message),
-            output=_clean(body, BODY_LIMIT),
-            error_type="inconclusive",
+            message=message, output=_clean(body, BODY_LIMIT), error_type="inconclusive"
         )
     else:
         case.stdout = _clean(body, BODY_LIMIT)
     return case
 
 
-def _missing_case(label: str, check: Check) -> Any:
-    """A cell that was named and could not be tested."""
-    case = _case(label, check.bucket, 0.0)
-    case.add_error_info(message=_clean(check.message), error_type="inconclusive")
+def _missing_case(label: str, bucket: str, checks: Sequence[Check]) -> Any:
+    """A bucket that was named and could not be tested."""
+    case = _case(label, bucket, 0.0)
+    message = _clean("; ".join(check.message for check in checks))
+    case.add_error_info(message=message, error_type="inconclusive")
     return case
+
+
+def _is_of(record: Record, bucket: Bucket) -> bool:
+    """Whether a bucket is of a record's samples."""
+    needles = bucket.n_needles in {None, record.n_needles}
+    return needles and bucket.bin in {None, bin_of(record.o200k_tokens)}
 
 
 def _clean(text: str, limit: int = 1_000) -> str:

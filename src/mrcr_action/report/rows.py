@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mrcr_action.gate import threshold_of
+from mrcr_action.gate import bounds_of, threshold_of
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 
     from mrcr_action.config.keys import Protocol
     from mrcr_action.coverage import Coverage
+    from mrcr_action.intervals import Interval
     from mrcr_action.result import Bucket, Record, Result
 
-COLUMNS = ("bucket", "verdict", "ratio", "needed", "nonce", "exact")
-"""``ratio`` is the gated protocol's mean, ``needed`` threshold less tolerance, ``nonce`` and
-``exact`` the shares of answers that start with the nonce and that equal the wanted one."""
+COLUMNS = ("bucket", "verdict", "ratio", "95 %", "needed", "nonce", "exact", "graded", "lost")
+"""``ratio`` is the gated protocol's mean, ``95 %`` its interval, ``needed`` threshold less
+tolerance, ``nonce`` and ``exact`` the shares of answers that start with the nonce and that equal
+the wanted one. These fit a terminal of 80 columns."""
+
+FURTHER = ("step",)
+"""What one sample moves the ratio by at most; behind it stands the other protocol's ratio, under
+its name, since every answer has both."""
 
 MARKS = {"pass": "✓ pass", "fail": "✗ FAIL", "inconclusive": "? unclear"}
 MARKS |= {"measured": "· measured"}
@@ -26,34 +32,53 @@ MARKS |= {"measured": "· measured"}
 
 def bucket_title(bucket: Bucket) -> str:
     """How a person calls a bucket."""
+    if bucket.bin is not None:
+        return bucket.name
     return "all samples" if bucket.n_needles is None else f"{bucket.n_needles} needles"
 
 
-def table_of(result: Result) -> list[tuple[str, ...]]:
+def table_of(result: Result, *, wide: bool = True) -> list[tuple[str, ...]]:
     """A header, then one row a bucket; every cell is made here, none is foreign.
 
-    The other protocol's ratio has a column under its name, since every answer has both.
+    Args:
+        result: its buckets; a cell only if a threshold speaks of it, or if the server lost some
+            of it.
+        wide: with the columns that a terminal has no room for.
     """
     config = result.config
     other: Protocol = "vllm" if config.protocol == "openai" else "openai"
-    states = {check.bucket: check.state for check in result.verdict.checks}
-    table: list[tuple[str, ...]] = [(*COLUMNS, other, "graded", "lost")]
+    table: list[tuple[str, ...]] = [(*COLUMNS, *((*FURTHER, other) if wide else ()))]
     for bucket in result.buckets:
+        lost_itself = bucket.lost > bucket.unasked
+        if bucket.bin is not None and not lost_itself and not bounds_of(bucket, config):
+            continue
         threshold = threshold_of(bucket, config)
-        table.append(
-            (
-                bucket_title(bucket),
-                MARKS[states[bucket.name]],
-                number(bucket.match_ratio(config.protocol)),
-                number(None if threshold is None else threshold - config.tolerance),
-                number(bucket.prefix_hit_rate),
-                number(bucket.exact_rate),
-                number(bucket.match_ratio(other)),
-                f"{bucket.graded}/{bucket.wanted}",
-                lost(bucket),
-            )
+        row = (
+            bucket_title(bucket),
+            MARKS[result.verdict.state_of(bucket.name)],
+            number(bucket.match_ratio(config.protocol)),
+            span(bucket.interval),
+            number(None if threshold is None else threshold - config.tolerance),
+            share(bucket.prefix_hit_rate),
+            share(bucket.exact_rate),
+            f"{bucket.graded}/{bucket.wanted}",
+            lost(bucket),
         )
+        further = (number(bucket.step), number(bucket.match_ratio(other)))
+        table.append((*row, *(further if wide else ())))
     return table
+
+
+def span(interval: Interval | None) -> str:
+    """An interval with two decimals; a dash without one, words where no sample differs."""
+    if interval is None:
+        return "–"
+    return "no spread" if interval.is_point else f"{interval.low:.2f}–{interval.high:.2f}"
+
+
+def share(value: float | None) -> str:
+    """A share of samples with three decimals, or a dash."""
+    return "–" if value is None else f"{value:.3f}"
 
 
 def number(value: float | None) -> str:

@@ -231,7 +231,9 @@ def _markdown(table: Sequence[Sequence[str]], *, left: int) -> str:
 
 
 def _coverage(result: Result) -> str:
-    table = _markdown(coverage_table(result.coverage, result.config.protocol), left=1)
+    intervals = {b.name: b.interval for b in result.buckets if b.bin is not None}
+    rows = coverage_table(result.coverage, result.config.protocol, intervals or None)
+    table = _markdown(rows, left=1)
     title = f"By needles and length: {len(shown(result.coverage))} cells"
     folded = f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
     rest = beyond(result.coverage)

@@ -17,7 +17,9 @@ from mrcr_action.publish import publishable
 VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "model_name": ("file", "text", "file", "text"),
     "match_ratio_threshold": ("{4: 0.5}", "0.25", {4: 0.5}, 0.25),
+    "thresholds": ("{n4: 0.5}", "0.25", {"n4": 0.5}, 0.25),
     "tolerance": ("0.1", "0.2", 0.1, 0.2),
+    "decision": ("point", "confident", "point", "confident"),
     "protocol": ("openai", "vllm", "openai", "vllm"),
     "num_samples": ("10", "20", 10, 20),
     "samples_per_cell": ("3", "4", 3, 4),

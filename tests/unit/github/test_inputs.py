@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from mrcr_action.config.resolve import resolve
@@ -65,9 +67,18 @@ def test_a_value_is_blamed_on_its_input() -> None:
 
 
 def test_thresholds_are_inline_yaml() -> None:
-    settings = read_inputs({"INPUT_THRESHOLDS": "{2: 0.99, 8: 0.5}"}).settings
+    settings = read_inputs({"INPUT_THRESHOLDS": "{2: 0.99, n8: {nonce_rate: 1}}"}).settings
 
-    assert resolve(None, {}, settings).config.match_ratio_threshold == {2: 0.99, 8: 0.5}
+    assert resolve(None, {}, settings).config.thresholds == {"n2": 0.99, "n8": {"nonce_rate": 1}}
+
+
+def test_the_input_stands_for_both_keys_of_a_configuration(tmp_path: Path) -> None:
+    settings = read_inputs({"INPUT_THRESHOLDS": "0.5"}).settings
+    path = tmp_path / "model.yaml"
+    for text in ("match_ratio_threshold: {2: 0.9}", "thresholds: {2: 0.9}"):
+        path.write_text(text)
+        config = resolve(path, {}, settings).config
+        assert (config.match_ratio_threshold, config.thresholds) == (None, 0.5)
 
 
 @pytest.mark.parametrize(

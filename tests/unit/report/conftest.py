@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+from mrcr_action.config import RunConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mrcr_action.plan import Cell, Plan
+    from mrcr_action.result import Record, Result
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -58,3 +68,39 @@ HOSTILE = [
 def hostile(request: pytest.FixtureRequest) -> str:
     text: str = request.param
     return text
+
+
+@pytest.fixture
+def bounded(
+    make_result: Callable[..., Result],
+    make_record: Callable[..., Record],
+    make_plan: Callable[..., Plan],
+    make_cell: Callable[..., Cell],
+) -> Result:
+    """A result by cell: one misses three bounds, one a lost sample, one neither bound nor loss."""
+    config = RunConfig(
+        protocol="openai",
+        needles=(2,),
+        samples_per_cell=8,
+        thresholds={
+            "all": {"match_ratio": 0.5, "failure_rate": 0.5},
+            "n2/4K-8K": {"match_ratio": 0.95, "exact_rate": 0.5, "truncation_rate": 0.25},
+        },
+    )
+    records = [
+        make_record(
+            *(i, 0.1 * (i + 1)),
+            o200k_tokens=5_000,
+            outcome="truncated" if i < 4 else "scored",
+        )
+        for i in range(8)
+    ]
+    records += [make_record(8 + i, 0.95, o200k_tokens=9_000) for i in range(8)]
+    records += [make_record(16 + i, None if i else 0.8, o200k_tokens=20_000) for i in range(2)]
+    cells = (
+        make_cell(2, "4K-8K", planned=8),
+        make_cell(2, "8K-16K", planned=8),
+        make_cell(2, "16K-32K", planned=2),
+    )
+    plan = make_plan(records, config, cells=cells, passed={}, quotas={2: 18})
+    return make_result(config=config, records=records, plan=plan)

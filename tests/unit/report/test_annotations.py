@@ -215,3 +215,25 @@ def test_a_path_that_could_not_be_shown_is_left_out(make_result: MakeResult) -> 
         for path in ("configs/a b.yaml", "configs/a\nb.yaml", "", None)
     ]
     assert [a.file for a in annotations_of(results)] == ["configs/a b.yaml", None, None, None]
+
+
+def test_several_missed_bounds_of_a_bucket_are_one_annotation_that_begins_with_the_worst(
+    bounded: Result,
+) -> None:
+    (annotation,) = annotations_of([bounded])
+    assert annotation.title == "MRCR n2/4K-8K of model: exact rate 0.00 < 0.50 (and 2 more)"
+    assert annotation.message.startswith(
+        "exact_rate_n2/4K-8K: 0.0000 < 0.5000. match_ratio_n2/4K-8K: 0.4500 < 0.9500 - 0.0500."
+        " truncation_rate_n2/4K-8K: 0.5000 > 0.2500. 8 of 8 samples graded, 4 truncated."
+    )
+
+
+def test_too_much_of_something_is_annotated_the_other_way_round(
+    make_result: MakeResult, make_record: MakeRecord
+) -> None:
+    config = RunConfig(
+        needles=(2,), num_samples=2, thresholds={"all": {"truncation_rate": 0.25, "nonce_rate": 1}}
+    )
+    records = [make_record(0, outcome="truncated"), make_record(1)]
+    (annotation,) = annotations_of([make_result(config=config, records=records)])
+    assert annotation.title == "MRCR of model: truncation rate 0.50 > 0.25"

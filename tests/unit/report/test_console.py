@@ -3,10 +3,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.report.console import print_plan, print_result
+from mrcr_action.report.rows import COLUMNS
 from mrcr_action.result import Problem, Record, Result
 
 MakeResult = Callable[..., Result]
@@ -36,11 +38,11 @@ def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
     assert printed(make_result(config=config), (Path("out/a.json"), Path("out/b.xml"))) == (
         "model: model org/model, protocol vllm, prompts of 8,000 to 8,002 tokens, limit 30,464,"
         " window 32,768\n"
-        "  bucket       verdict     ratio   needed  nonce   exact   openai  graded  lost\n"
-        "  all samples  · measured  0.8000  –       1.0000  0.0000  0.8000  3/3     0\n"
-        "  2 needles    · measured  0.9000  –       1.0000  0.0000  0.9000  1/1     0\n"
-        "  4 needles    · measured  0.8000  –       1.0000  0.0000  0.8000  1/1     0\n"
-        "  8 needles    ✗ FAIL      0.7000  0.8500  1.0000  0.0000  0.7000  1/1     0\n"
+        "  bucket       verdict     ratio   95 %  needed  nonce  exact  graded  lost\n"
+        "  all samples  · measured  0.8000  –     –       1.000  0.000  3/3     0\n"
+        "  2 needles    · measured  0.9000  –     –       1.000  0.000  1/1     0\n"
+        "  4 needles    · measured  0.8000  –     –       1.000  0.000  1/1     0\n"
+        "  8 needles    ✗ FAIL      0.7000  –     0.8500  1.000  0.000  1/1     0\n"
         "  cell       ratio   asked  graded  lost  o200k tokens  rows  fit\n"
         "  n2/8K-16K  0.9000  1/1    1       0     9,000         –     –\n"
         "  n4/8K-16K  0.8000  1/1    1       0     9,000         –     –\n"
@@ -164,3 +166,18 @@ def test_a_plan_is_printed_as_a_table(by_cell: Result) -> None:
 def test_the_table_of_a_run_that_asked_nothing_is_not_printed(make_result: MakeResult) -> None:
     problem = Problem(kind="ServerError", message="it died")
     assert "  cell " not in printed(make_result(records=[], problem=problem))
+
+
+def test_the_table_of_buckets_fits_a_terminal_of_80_columns(
+    bounded: Result, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    quiet = tuple(msgspec.structs.replace(b, failed=0, truncated=0) for b in bounded.buckets)
+    print_result(msgspec.structs.replace(bounded, buckets=quiet), [], terminal)
+    lines = [
+        re.sub("\x1b\\[[0-9;]*m", "", line).strip() for line in terminal.getvalue().splitlines()
+    ]
+    (header,) = [line for line in lines if line.startswith("bucket")]
+    assert header.split() == " ".join(COLUMNS).split()
+    (cell,) = [line for line in lines if line.startswith("n2/4K-8K") and "FAIL" in line]
+    assert " ".join(cell.split()) == ("n2/4K-8K ✗ FAIL 0.4500 0.29–0.61 0.9000 1.000 0.000 4/8 0")

@@ -46,6 +46,7 @@ timestamp="2026-01-02T03:04:05">
       <system-out>match_ratio: 0.7000
 2 of 3 samples graded, lost or cut: 1 refused, 1 truncated
 openai ratio 0.7000, vllm ratio 0.7000, nonce rate 1.0000, exact rate 0.0000
+95 % interval –, step of one sample 0.5000
 protocol openai, prompts of 8,000 to 8,002 tokens, limit 30,464, window 32,768
 1 x HTTP 400: &lt;too&gt; long</system-out>
     </testcase>
@@ -54,6 +55,7 @@ protocol openai, prompts of 8,000 to 8,002 tokens, limit 30,464, window 32,768
 match_ratio_n4: 0.5000 &lt; 0.9900 - 0.0500
 1 of 2 samples graded, lost or cut: 1 refused, 1 truncated
 openai ratio 0.5000, vllm ratio 0.5000, nonce rate 1.0000, exact rate 0.0000
+95 % interval –, step of one sample 1.0000
 protocol openai, prompts of 8,000 to 8,002 tokens, limit 30,464, window 32,768
 1 x HTTP 400: &lt;too&gt; long</failure>
     </testcase>
@@ -62,6 +64,7 @@ protocol openai, prompts of 8,000 to 8,002 tokens, limit 30,464, window 32,768
 match_ratio_n8: no samples collected
 0 of 1 samples graded, lost or cut: 0
 openai ratio –, vllm ratio –, nonce rate –, exact rate –
+95 % interval –, step of one sample –
 protocol openai, prompts of 8,000 to 8,002 tokens, limit 30,464, window 32,768</error>
     </testcase>
   </testsuite>
@@ -269,7 +272,7 @@ def test_what_is_not_known_is_no_property(make_result: MakeResult) -> None:
 
 def test_a_cell_that_was_named_in_vain_is_a_case_of_its_own(by_cell: Result) -> None:
     cases = {case.name: case for case in cases_of(by_cell)}
-    assert list(cases) == ["run", "all samples", "2 needles", "n2/64K-128K"]
+    assert list(cases) == ["run", "all samples", "2 needles", "n2/8K-16K", "n2/64K-128K"]
     (error,) = cases["n2/64K-128K"].result
     assert (type(error), error.type) == (Error, "inconclusive")
     assert error.message == (
@@ -277,7 +280,7 @@ def test_a_cell_that_was_named_in_vain_is_a_case_of_its_own(by_cell: Result) -> 
     )
     assert cases["all samples"].is_passed
     (suite,) = parsed(by_cell)
-    assert (suite.tests, suite.errors, suite.failures) == (4, 1, 0)
+    assert (suite.tests, suite.errors, suite.failures) == (5, 1, 0)
 
 
 def test_scores_that_are_not_comparable_are_said_to_be_so(
@@ -290,3 +293,47 @@ def test_scores_that_are_not_comparable_are_said_to_be_so(
     assert comparable(merged) == ["no: merge_leading_user_turns changes what is asked"]
     assert comparable(make_result()) == []
     assert merged.notes[0] in (cases_of(merged)[0].system_out or "")
+
+
+def test_several_missed_bounds_of_a_bucket_are_one_failure(bounded: Result) -> None:
+    cases = {case.name: case for case in cases_of(bounded)}
+    assert list(cases) == [
+        *("run", "all samples", "2 needles", "n2/4K-8K", "n2/8K-16K", "n2/16K-32K")
+    ]
+    (failure,) = cases["n2/4K-8K"].result
+    assert (type(failure), failure.type) == (Failure, "threshold")
+    assert failure.message == (
+        "match_ratio_n2/4K-8K: 0.4500 < 0.9500 - 0.0500; exact_rate_n2/4K-8K: 0.0000 < 0.5000;"
+        " truncation_rate_n2/4K-8K: 0.5000 > 0.2500"
+    )
+    assert "95 % interval 0.29–0.61, step of one sample 0.1250" in (failure.text or "")
+    assert [name for name, case in cases.items() if not case.is_passed] == ["n2/4K-8K"]
+
+
+def test_a_cell_gives_the_reasons_of_its_own_losses_and_no_time_of_its_own(
+    bounded: Result,
+) -> None:
+    cases = {case.name: case for case in cases_of(bounded)}
+    assert "1 x the connection broke" in (cases["n2/16K-32K"].system_out or "")
+    assert "connection" not in (cases["n2/8K-16K"].system_out or "")
+    assert [cases[name].time for name in ("all samples", "n2/4K-8K", "n2/16K-32K")] == [0.0] * 3
+    assert cases["2 needles"].time == 18 * 1.25
+
+
+def test_a_bucket_that_never_came_about_is_an_error(make_result: MakeResult) -> None:
+    config = RunConfig(
+        protocol="openai",
+        num_samples=3,
+        thresholds={"n8/4K-8K": {"match_ratio": 0.5, "nonce_rate": 0.5}},
+    )
+    case = cases_of(make_result(config=config))[-1]
+    assert case.name == "n8/4K-8K"
+    assert [(type(r), r.message) for r in case.result] == [
+        (
+            Error,
+            (
+                "match_ratio_n8/4K-8K: nothing of it was asked; nonce_rate_n8/4K-8K: nothing of"
+                " it was asked"
+            ),
+        )
+    ]

@@ -1,11 +1,13 @@
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.grade import Grade
+from mrcr_action.intervals import Interval
 from mrcr_action.report import rows
-from mrcr_action.report.rows import COLUMNS, bucket_title, lost, number, table_of
+from mrcr_action.report.rows import COLUMNS, bucket_title, lost, number, span, table_of
 from mrcr_action.result import Bucket, Record, Result, ServerInfo
 
 
@@ -20,16 +22,16 @@ def test_there_is_a_row_for_every_bucket(
         make_record(3, None, n_needles=8),
     ]
     header, *found = table_of(make_result(config=config, records=records))
-    assert header == (*COLUMNS, "vllm", "graded", "lost")
+    assert header == (*COLUMNS, "step", "vllm")
     assert [len(row) for row in found] == [len(header)] * 4
     assert found[1] == (
-        *("2 needles", "✓ pass", "0.9000", "0.8500"),
-        *("1.0000", "0.0000", "0.9000", "2/2", "0"),
+        *("2 needles", "✓ pass", "0.9000", "–", "0.8500"),
+        *("1.000", "0.000", "2/2", "0", "0.5000", "0.9000"),
     )
-    assert found[2][:4] == ("4 needles", "✗ FAIL", "0.5000", "0.8500")
-    assert found[2][7:] == ("1/1", "1 truncated")
-    assert found[3] == ("8 needles", "? unclear", *("–",) * 5, "0/1", "1 failed")
-    assert found[0][:4] == ("all samples", "? unclear", "0.7667", "–")
+    assert found[2][:5] == ("4 needles", "✗ FAIL", "0.5000", "–", "0.8500")
+    assert found[2][7:] == ("1/1", "1 truncated", "1.0000", "0.5000")
+    assert found[3] == ("8 needles", "? unclear", *("–",) * 5, "0/1", "1 failed", "–", "–")
+    assert found[0][:5] == ("all samples", "? unclear", "0.7667", "–", "–")
 
 
 def test_the_ratio_column_is_the_gated_protocols(
@@ -80,3 +82,52 @@ def test_what_was_asked_is_said_in_a_line(make_result: Callable[..., Result]) ->
     )
     server = ServerInfo(route="external", base_url="http://h")
     assert rows.tested(make_result(records=[], server=server)) == "protocol vllm"
+
+
+def test_a_cell_has_a_row_if_a_threshold_speaks_of_it_or_some_of_it_was_lost(
+    bounded: Result,
+) -> None:
+    assert [row[:5] for row in table_of(bounded)[1:]] == [
+        ("all samples", "✓ pass", "0.7059", "0.56–0.84", "0.4500"),
+        ("2 needles", "· measured", "0.7059", "0.56–0.84", "–"),
+        ("n2/4K-8K", "✗ FAIL", "0.4500", "0.29–0.61", "0.9000"),
+        ("n2/16K-32K", "· measured", "0.8000", "–", "–"),
+    ]
+
+
+def test_what_a_stopped_run_did_not_ask_gives_a_cell_no_row(bounded: Result) -> None:
+    unasked = tuple(
+        msgspec.structs.replace(bucket, unasked=bucket.failed) for bucket in bounded.buckets
+    )
+    result = msgspec.structs.replace(bounded, buckets=unasked)
+    assert [row[0] for row in table_of(result)[1:]] == ["all samples", "2 needles", "n2/4K-8K"]
+
+
+def test_a_narrow_table_fits_a_terminal(bounded: Result) -> None:
+    quiet = tuple(
+        msgspec.structs.replace(b, failed=0, scored=b.scored + b.truncated, truncated=0)
+        for b in bounded.buckets
+    )
+    table = table_of(msgspec.structs.replace(bounded, buckets=quiet), wide=False)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    assert widths[3] == len("0.56–0.84")
+    assert 2 + sum(widths) + 2 * (len(widths) - 1) <= 80
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        (None, "–"),
+        (Interval(0.714, 0.926), "0.71–0.93"),
+        (Interval(0.5, 0.5), "no spread"),
+        (Interval(0.0, 1.0), "0.00–1.00"),
+    ],
+)
+def test_an_interval_is_two_ends_unless_nothing_was_seen_to_vary(
+    interval: Interval | None, expected: str
+) -> None:
+    assert span(interval) == expected
+
+
+def test_a_cell_is_called_by_its_name(bounded: Result) -> None:
+    assert bucket_title(bounded.buckets[2]) == "n2/4K-8K"

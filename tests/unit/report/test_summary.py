@@ -76,12 +76,17 @@ def test_the_whole_section_of_a_pass(make_result: MakeResult) -> None:
         r" match\_ratio\_n4: 0.8000 &gt;= 0.8000 - 0.0500;"
         r" match\_ratio\_n8: 0.7000 &gt;= 0.7000 - 0.0500"
         "\n\n"
-        "| bucket | verdict | ratio | needed | nonce | exact | openai | graded | lost |\n"
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        "| all samples | · measured | 0.8000 | – | 1.0000 | 0.0000 | 0.8000 | 3/3 | 0 |\n"
-        "| 2 needles | ✓ pass | 0.9000 | 0.8500 | 1.0000 | 0.0000 | 0.9000 | 1/1 | 0 |\n"
-        "| 4 needles | ✓ pass | 0.8000 | 0.7500 | 1.0000 | 0.0000 | 0.8000 | 1/1 | 0 |\n"
-        "| 8 needles | ✓ pass | 0.7000 | 0.6500 | 1.0000 | 0.0000 | 0.7000 | 1/1 | 0 |\n"
+        "| bucket | verdict | ratio | 95 % | needed | nonce | exact | graded | lost | step"
+        " | openai |\n"
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| all samples | · measured | 0.8000 | – | – | 1.000 | 0.000 | 3/3 | 0 | 0.3333"
+        " | 0.8000 |\n"
+        "| 2 needles | ✓ pass | 0.9000 | – | 0.8500 | 1.000 | 0.000 | 1/1 | 0 | 1.0000"
+        " | 0.9000 |\n"
+        "| 4 needles | ✓ pass | 0.8000 | – | 0.7500 | 1.000 | 0.000 | 1/1 | 0 | 1.0000"
+        " | 0.8000 |\n"
+        "| 8 needles | ✓ pass | 0.7000 | – | 0.6500 | 1.000 | 0.000 | 1/1 | 0 | 1.0000"
+        " | 0.7000 |\n"
         "\n"
         "- Model `org/model`, version 0.33.0, served for this run\n"
         "- Samples from `openai/mrcr` at `f4c69fae7cf8`; protocol vllm, prompts of 8,000 to 8,002"
@@ -116,11 +121,11 @@ def test_the_whole_section_of_a_pass(make_result: MakeResult) -> None:
 def test_the_table_has_every_bucket(make_result: MakeResult) -> None:
     table = tables(render_summary([make_result(config=GATED)]))[0]
     assert table[0] == list(table_of(make_result(config=GATED))[0])
-    assert [row[:4] for row in table[1:]] == [
-        ["all samples", "· measured", "0.8000", "–"],
-        ["2 needles", "✓ pass", "0.9000", "0.8500"],
-        ["4 needles", "✓ pass", "0.8000", "0.7500"],
-        ["8 needles", "✓ pass", "0.7000", "0.6500"],
+    assert [row[:5] for row in table[1:]] == [
+        ["all samples", "· measured", "0.8000", "–", "–"],
+        ["2 needles", "✓ pass", "0.9000", "–", "0.8500"],
+        ["4 needles", "✓ pass", "0.8000", "–", "0.7500"],
+        ["8 needles", "✓ pass", "0.7000", "–", "0.6500"],
     ]
 
 
@@ -215,7 +220,7 @@ def test_hostile_text_anywhere_is_inert(
     assert {t.content.strip() for t in tokens if t.type == "html_block"} <= OWN_HTML
     assert [t.tag for t in tokens if t.type == "heading_open"] == ["h2"]
     assert [len(table) for table in tables(text)] == [5, 4, 4]
-    assert [{len(row) for row in table} for table in tables(text)] == [{9}, {8}, {6}]
+    assert [{len(row) for row in table} for table in tables(text)] == [{11}, {8}, {6}]
     assert [c for c in text if not c.isprintable() and c not in "\n\ufffe\uffff"] == []
 
 
@@ -229,9 +234,9 @@ def test_cells_are_folded_away_and_what_was_not_tested_is_said_before_them(
     ) in text
     assert text.count("Not tested") == 1
     table = next(table for table in tables(text) if table[0][0] == "cell")
-    assert [row[:5] for row in table[1:]] == [
-        ["n2/8K-16K", "0.9000", "10/10", "10", "0"],
-        ["n2/64K-128K", "–", "0/0", "0", "0"],
+    assert [row[:6] for row in table[1:]] == [
+        ["n2/8K-16K", "0.9000", "no spread", "10/10", "10", "0"],
+        ["n2/64K-128K", "–", "–", "0/0", "0", "0"],
     ]
     assert [row[-3:] for row in table[1:]] == [
         ["100", "60", "40 too long"],
@@ -280,3 +285,19 @@ def test_the_route_to_the_server_is_told_with_what_decided_for_it(
 
     told = "served for this run in a container of `` org/vllm:`1` ``, since no GPU is visible"
     assert told in summary
+
+
+def test_a_cell_with_a_threshold_stands_among_the_buckets_with_its_interval(
+    bounded: Result,
+) -> None:
+    buckets, cells, _ = tables(render_summary([bounded]))
+    assert [row[:5] for row in buckets[3:]] == [
+        ["n2/4K-8K", "✗ FAIL", "0.4500", "0.29–0.61", "0.9000"],
+        ["n2/16K-32K", "· measured", "0.8000", "–", "–"],
+    ]
+    assert [row[-2] for row in buckets] == ["step", "0.0588", "0.0588", "0.1250", "1.0000"]
+    assert [row[:3] for row in cells[1:]] == [
+        ["n2/4K-8K", "0.4500", "0.29–0.61"],
+        ["n2/8K-16K", "0.9500", "no spread"],
+        ["n2/16K-32K", "0.8000", "–"],
+    ]

@@ -1,0 +1,63 @@
+"""Thresholds that tell little: that cannot be missed, or that one sample decides. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mrcr_action.gate import threshold_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mrcr_action.config import RunConfig
+    from mrcr_action.config.thresholds import Bound
+    from mrcr_action.result import Bucket
+
+MOST_NAMED = 6
+"""Buckets that one sentence lists."""
+
+
+def toothless(config: RunConfig) -> list[str]:
+    """A sentence for each threshold that no server can miss."""
+    found = []
+    for bound in config.bounds:
+        where = "" if bound.bucket == "all" else f" ({_in_words(bound)})"
+        if bound.metric != "match_ratio":
+            if bound.bound == (1 if bound.is_most else 0):
+                found.append(
+                    f"The threshold {bound.metric} {bound.bound:g} can never be missed{where}."
+                )
+        elif bound.bound <= config.tolerance:
+            found.append(
+                f"The threshold {bound.bound:g} with a tolerance of {config.tolerance:g} can never"
+                f" be missed{where}."
+            )
+    return found
+
+
+def one_sample_decides(buckets: Sequence[Bucket], config: RunConfig) -> list[str]:
+    """One sentence about the thresholds that a single sample can move a bucket across, if any."""
+    if config.decision != "point":
+        return []
+    thin = [
+        (bucket.name, bucket.step)
+        for bucket in buckets
+        if (expected := threshold_of(bucket, config)) is not None
+        and bucket.step is not None
+        and config.tolerance < min(bucket.step, expected)
+    ]
+    if not thin:
+        return []
+    shown = ", ".join(f"{name} ({step:.4f})" for name, step in thin[:MOST_NAMED])
+    if len(thin) > MOST_NAMED:
+        shown += f" and {len(thin) - MOST_NAMED} more"
+    sentence = (
+        "One sample decides: it can move the match ratio by more than the tolerance of"
+        f" {config.tolerance:g} in {shown}. Ask for more samples, or set decision: confident."
+    )
+    return [sentence]
+
+
+def _in_words(bound: Bound) -> str:
+    place = bound.place
+    return bound.bucket if place.bin else f"{place.n_needles} needles"
