@@ -26,6 +26,8 @@ def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --ou
     probe = folder / ".mrcr-write-check"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # A link of that name in somebody's checkout must not have another file emptied.
+        probe.unlink(missing_ok=True)
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
@@ -121,7 +123,9 @@ def write(path: Path, content: bytes) -> Path:
     """
     beside = path.with_name(path.name + ".part")
     try:
-        with beside.open("wb") as file:
+        # What lies there may be a link, and is not written through.
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

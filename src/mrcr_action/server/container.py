@@ -111,6 +111,8 @@ class ContainerServer:
     async def __aenter__(self) -> Self:
         check_port_free(self._port)
         try:
+            # A new file, and none that a link of this name leads to.
+            self.log.unlink(missing_ok=True)
             self.log.write_bytes(b"")
         except OSError as error:
             raise OutputError(f"{self.log}: cannot be written: {error.strerror}") from error
