@@ -35,6 +35,9 @@ def main(environ: Mapping[str, str]) -> int:
             print("Nothing was left of the run.")
     except MrcrError as error:
         commands.annotate("warning", "MRCR could not clean up", one_line(str(error), 2_000))
+    except Exception as unknown:  # an engine that nobody has seen must not turn a job red
+        what = f"{type(unknown).__name__}: {unknown}"
+        commands.annotate("warning", "MRCR could not clean up", one_line(what, 2_000))
     finally:
         commands.close()
     return ExitCode.PASS
