@@ -13,10 +13,11 @@ import signal
 import sys
 import traceback
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError, OutputError
+from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError, OutputError, UsageError
 from mrcr_action.github.commands import Commands
 from mrcr_action.github.files import SUMMARY_LIMIT, write_outputs, write_summary
 from mrcr_action.github.inputs import Inputs, in_their_words, input_of, read_inputs
@@ -25,7 +26,7 @@ from mrcr_action.github.workspace import Workspace, find_workspace
 from mrcr_action.report.text import lines, markdown, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.report.annotations import FailOn
@@ -37,8 +38,8 @@ log = logging.getLogger(__name__)
 MOST_ANNOTATIONS = 10
 """Of each level, the runner keeps so many of a step; one is left for what concerns all of it."""
 
-SECRETS = ("INPUT_API-KEY", "MRCR_API_KEY", "VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""Variables whose values the runner shall hide, whoever prints them."""
+API_KEY = "INPUT_API-KEY"
+"""The input that the runner shall hide before it is looked at."""
 
 OWN_FOLDERS = ("MRCR_CACHE", "HF_HOME")
 """Variables that may name further folders of the workspace that a run writes to."""
@@ -75,13 +76,11 @@ def main(environ: Mapping[str, str]) -> int:
         environ: the container's environment; ``GITHUB_WORKSPACE`` is its working folder.
     """
     commands = Commands(sys.stdout)
-    commands.mask(environ.get(name, "").strip() for name in SECRETS)
     if environ.get("RUNNER_DEBUG") == "1":
         logging.basicConfig(format="%(name)s: %(message)s")
         logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
     folder = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     run = _Run(environ, commands, find_workspace(folder))
-    os.chdir(run.workspace.here)
     error: MrcrError | None = None
     try:
         code = _judge(run)
@@ -90,27 +89,50 @@ def main(environ: Mapping[str, str]) -> int:
     except MrcrError as known:
         error, code = known, known.exit_code
     except Exception as unknown:
-        log.debug("%s", traceback.format_exc())
-        what = f"internal error: {type(unknown).__name__}: {unknown}"
-        error, code = MrcrError(what, hint=INTERNAL_HINT), ExitCode.CANNOT_JUDGE
+        error, code = _internal(unknown), ExitCode.CANNOT_JUDGE
     # From here on it takes a moment, in which a second signal would only do harm.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
         code = _report(run, code, error)
+    except Exception as unknown:
+        # Python's own exit code for this is that of a missed threshold.
+        _show(_internal(unknown))
+        code = code or ExitCode.CANNOT_JUDGE
     finally:
         commands.close()
     return code
 
 
+def _internal(error: Exception) -> MrcrError:
+    log.debug("%s", traceback.format_exc())
+    what = f"internal error: {type(error).__name__}: {error}"
+    return MrcrError(what, hint=INTERNAL_HINT)
+
+
 def _judge(run: _Run) -> ExitCode:
     """Run everything; the exit code is the worst verdict's, whatever the job makes of it."""
     from mrcr_action.commands.run import folder_of
+    from mrcr_action.config import RunConfig
+    from mrcr_action.config.listing import unique_names
+    from mrcr_action.publish import secrets_of
     from mrcr_action.suite import run_suite, worst_exit_code
 
+    key = run.environ.get(API_KEY)
+    run.commands.mask(secrets_of(RunConfig(), api_key=key, environ=run.environ))
+    try:
+        os.chdir(run.workspace.here)
+    except OSError as error:
+        raise UsageError(
+            f"{run.workspace.here}: cannot be used as the workspace: {error.strerror}",
+            hint="It is the folder that GITHUB_WORKSPACE names; a runner mounts it there.",
+        ) from error
     run.inputs = read_inputs(run.environ)
     resolved = _configurations(run)
     run.folder = folder_of(resolved)
+    for name in unique_names([one.name for one in resolved]) if len(resolved) > 1 else ():
+        # Each has a subfolder, in whose place a checkout may have a link.
+        run.workspace.place(str(run.folder / name), called="output_dir")
     return worst_exit_code(
         run_suite(_jobs(run, resolved), run.folder, begins=run.begins, show=run.show)
     )
@@ -172,16 +194,25 @@ def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
     fails: FailOn = run.inputs.fail_on if run.inputs else "inconclusive"
     shown = run.inputs.annotations if run.inputs else True
     final = code if error is not None else _forgiving(run.results, code, fails)
-    try:
-        write_outputs(run.environ, outputs_of(run.results, code, run.folder, run.workspace.here))
-        write_summary(run.environ, _summary(run, code, error))
-    except OutputError as unwritable:
-        _show(unwritable)
-        final = final or unwritable.exit_code
+    outputs = outputs_of(run.results, code, run.folder, run.workspace.here)
+    unwritten = max(
+        _tried(partial(write_outputs, run.environ, outputs)),
+        _tried(partial(write_summary, run.environ, _summary(run, code, error))),
+    )
+    final = final or unwritten
     if shown:
         _annotate(run, code, error, fails)
     run.workspace.hand_over(_written(run))
     return final
+
+
+def _tried(write: Callable[[], None]) -> ExitCode:
+    try:
+        write()
+    except OutputError as unwritable:
+        _show(unwritable)
+        return unwritable.exit_code
+    return ExitCode.PASS
 
 
 def _forgiving(results: Sequence[Result], code: ExitCode, fail_on: FailOn) -> ExitCode:
@@ -230,7 +261,8 @@ def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailO
     from mrcr_action.report.annotations import annotations_of
 
     if error is not None:
-        message = f"{one_line(in_their_words(str(error)), 2_000)} {one_line(error.hint, 1_000)}"
+        hint = one_line(in_their_words(error.hint), 1_000)
+        message = f"{one_line(in_their_words(str(error)), 2_000)} {hint}"
         run.commands.annotate("error", "MRCR could not be run", message)
     elif code is ExitCode.CANCELLED and not run.results:
         run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")

@@ -184,6 +184,13 @@ def test_secrets_are_masked_before_anything_else_is_said(attached: Callable[...,
     assert "hf_planted" not in step.text
 
 
+def test_a_key_that_only_stands_for_one_is_not_masked(attached: Callable[..., Step]) -> None:
+    step = attached(api_key="EMPTY", env={"HF_TOKEN": "1"})
+
+    assert step.code == 0, step.text
+    assert step.log.masks == []
+
+
 def test_a_path_outside_of_the_workspace_is_refused(job: Job) -> None:
     # The folder of samples is a link that leads out.
     step = job(model="m", dataset="rows")
@@ -217,3 +224,70 @@ def test_a_cancelled_step_hands_over_what_there_is(job: Job) -> None:
     assert step.outputs["conclusion"] == "inconclusive"
     assert "cancelled" in step.summary
     assert [annotation.level for annotation in step.log.annotations] == ["error"]
+
+
+def test_reports_do_not_follow_a_link_out_of_the_workspace(
+    job: Job, attached: Callable[..., Step]
+) -> None:
+    workspace, outside = job.folder / "workspace", job.folder / "outside"
+    outside.mkdir()
+    (workspace / "mrcr-results").mkdir()
+    (workspace / "mrcr-results/b").symlink_to(outside)
+    for name in ("a.yaml", "b.yaml"):
+        (workspace / name).write_text("concurrency: 2\n")
+    step = attached(config="a.yaml\r\nb.yaml\r\n")
+
+    assert step.code == 2
+    assert "mrcr-results/b: lies outside the workspace" in step.text
+    assert list(outside.iterdir()) == []
+
+
+def test_without_a_workspace_the_verdict_is_no_missed_threshold(job: Job) -> None:
+    step = job(env={"GITHUB_WORKSPACE": "/github/absent"}, model="m")
+
+    assert step.code == 2
+    assert "/github/absent: cannot be used as the workspace: No such file" in step.text
+    assert step.outputs["passed"] == "false"
+
+
+def test_an_output_that_cannot_be_written_costs_no_summary(attached: Callable[..., Step]) -> None:
+    step = attached(env={"GITHUB_OUTPUT": "/github/absent/output"})
+
+    assert step.code == 3
+    assert "GITHUB_OUTPUT: /github/absent/output: cannot be written" in step.text
+    assert "MRCR passed" in step.summary
+
+
+def prepared(process: str) -> str:
+    """A start of the Action in a process to which something is done first."""
+    return f"{process}; {START}"
+
+
+def test_a_fault_while_reporting_is_no_missed_threshold(
+    attached: Callable[..., Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = "import mrcr_action.report.summary as s; s.fit_summary = None"
+    monkeypatch.setattr(f"{__name__}.START", prepared(fault))
+    step = attached()
+
+    assert step.code == 3
+    assert "internal error: TypeError" in step.text
+    assert "Traceback" not in step.text
+
+
+def test_a_resolver_that_is_silent_does_not_hold_up_a_cancelled_step(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence = (
+        "import socket, threading; from pathlib import Path; socket.getaddrinfo ="
+        " lambda *_, **__: (Path('asked').touch(), threading.Event().wait())"
+    )
+    monkeypatch.setattr(f"{__name__}.START", prepared(silence))
+    url = "http://server.invalid:8000"
+    process = job.start(base_url=url, model="m", startup_timeout="50")
+    until((job.folder / "workspace/asked").exists)
+    process.send_signal(signal.SIGINT)
+    step = job.end(process)
+
+    assert step.code == 130
+    assert "cancelled" in step.summary

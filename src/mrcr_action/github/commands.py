@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 4_000
 """Characters of an annotation's message; the runner cuts at 4,096."""
 
+SHORTEST_MASKED = 4
+"""Characters of a line of a secret that is masked; a shorter one is part of many a word."""
+
 
 def escape_data(text: str) -> str:
     """Text as the data of a command: ``%``, CR and LF as hexadecimal digits."""
@@ -51,7 +54,13 @@ class Commands:
 
     def mask(self, secrets: Iterable[str]) -> None:
         """Have secrets replaced in everything that is printed from now on, each line of them."""
-        found = {line for secret in secrets for line in secret.splitlines() if line.strip()}
+        # The bracket that a key in JSON ends with, masked, would spoil the log and later outputs.
+        found = {
+            line
+            for secret in secrets
+            for line in secret.splitlines()
+            if len(line.strip()) >= SHORTEST_MASKED
+        }
         new = sorted(found - self._masked)
         self._masked |= found
         if new:
