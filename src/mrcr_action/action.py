@@ -151,7 +151,10 @@ def _configurations(run: _Run) -> list[Resolved]:
     assert run.inputs is not None
     place, settings = run.workspace.place, dict(run.inputs.settings)
     named = [str(place(config, called="input config")) for config in run.inputs.configs]
-    paths: list[Path | None] = [*expand(named)] if named else [None]
+    try:
+        paths: list[Path | None] = [*expand(named)] if named else [None]
+    except UsageError as error:
+        raise UsageError(f"input config: {error}", hint=error.hint) from error
     for key in ("output_dir", "dataset"):
         given = settings.get(key)
         if given is not None and (key == "output_dir" or _is_path(given)):
@@ -263,7 +266,7 @@ def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailO
     if error is not None:
         hint = one_line(in_their_words(error.hint), 1_000)
         message = f"{one_line(in_their_words(str(error)), 2_000)} {hint}"
-        run.commands.annotate("error", "MRCR could not be run", message)
+        run.commands.annotate("error", "MRCR could not be run", message.strip())
     elif code is ExitCode.CANCELLED and not run.results:
         run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")
     for note in annotations_of(run.results, MOST_ANNOTATIONS - 1, fail_on=fail_on):

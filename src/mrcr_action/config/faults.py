@@ -123,6 +123,8 @@ def _of_addresses(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "host", "expected a name or an address, such as 127.0.0.1 or http://127.0.0.1"
     if config.base_url is not None and not _is_address(config.base_url):
         yield "base_url", "expected an address such as http://127.0.0.1:8000"
+    if len(set(gpus := config.gpus.split(","))) < len(gpus):
+        yield "gpus", f"{config.gpus}: a GPU is listed twice"
     if config.cache_dir is not None and not config.cache_dir.startswith("/"):
         yield "cache_dir", f"{config.cache_dir}: expected an absolute path of the host"
 
