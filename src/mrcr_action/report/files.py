@@ -52,6 +52,9 @@ def prepare_file(path: Path, *, beside: Path) -> None:
     prepare_folder(path.parent, hint=hint)
     if path.is_dir():
         raise OutputError(f"{path}: is a folder", hint=hint)
+    if path.exists() and not path.is_file():
+        # Such as /dev/null, which root could well remove.
+        raise OutputError(f"{path}: is no ordinary file", hint=hint)
     if path.resolve() in {(beside / name).resolve() for name in REPORTS}:
         raise OutputError(f"{path}: is a report of the run itself", hint=hint)
     path.unlink(missing_ok=True)

@@ -200,3 +200,12 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, name: str) -> None:
     assert names(folder) == ["summary.md"]
     assert (folder / "summary.md").read_bytes() == b"new"
     assert not (folder / "summary.md").is_symlink()
+
+
+def test_a_further_file_takes_the_place_of_files_only(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match=r"pipe: is no ordinary file"):
+        prepare_file(pipe, beside=tmp_path)
+
+    assert pipe.is_fifo()
