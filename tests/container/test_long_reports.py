@@ -12,7 +12,7 @@ from tests.container.runner_files import SUMMARY_LIMIT
 if TYPE_CHECKING:
     from tests.container.runner import Job
 
-CONFIGURATIONS = 90
+CONFIGURATIONS = 80
 
 LONG = "/".join(["💥" * 60] * 12)
 """A path, nearly as long as there can be one, of characters that take four bytes each."""
