@@ -87,7 +87,7 @@ def main(environ: Mapping[str, str]) -> int:
     except KeyboardInterrupt:
         code = ExitCode.CANCELLED
     except MrcrError as known:
-        error, code = known, known.exit_code
+        error, code = known, _despite(run.results, known.exit_code)
     except Exception as unknown:
         error, code = _internal(unknown), ExitCode.CANNOT_JUDGE
     # From here on it takes a moment, in which a second signal would only do harm.
@@ -102,6 +102,14 @@ def main(environ: Mapping[str, str]) -> int:
     finally:
         commands.close()
     return code
+
+
+def _despite(results: Sequence[Result], code: ExitCode) -> ExitCode:
+    """The exit code of an error that came late: a threshold that was missed by then stays so."""
+    from mrcr_action.suite import worst_exit_code
+
+    missed = bool(results) and worst_exit_code(results) is ExitCode.FAIL
+    return ExitCode.FAIL if missed else code
 
 
 def _internal(error: Exception) -> MrcrError:
@@ -171,14 +179,41 @@ def _configurations(run: _Run) -> list[Resolved]:
             value = getattr(one.config, key)
             if value is not None and (key != "dataset" or _is_path(value)):
                 place(value, called=f"{where}: {key}")
+        _check_mounts(run, one)
         run.commands.mask(secrets_of(one.config, api_key=None, environ=run.environ))
         found.append(one)
     return found
 
 
+def _check_mounts(run: _Run, resolved: Resolved) -> None:
+    """See that no file decides what of the runner's machine is mounted into a container.
+
+    A configuration may come with a pull request; the workflow is where a machine's paths belong.
+
+    Raises:
+        UsageError: one does.
+    """
+    assert run.inputs is not None
+    config, given = resolved.config, run.inputs.settings
+    cache, model = config.cache_dir, config.model_name or ""
+    if cache is not None and cache not in {
+        given.get("cache_dir"),
+        run.environ.get("MRCR_CACHE_DIR"),
+    }:
+        raise UsageError(
+            f"{resolved.path}: cache_dir: {cache}: a folder of the runner's machine is named in a"
+            " file",
+            hint="Name it in the workflow, as the input cache-dir.",
+        )
+    said = {given.get("model_name"), *map(run.environ.get, ("MRCR_MODEL", "MRCR_MODEL_NAME"))}
+    if model.startswith("/") and model not in said:
+        run.workspace.place(model, called=f"{resolved.path}: model_name")
+
+
 def _is_path(dataset: str) -> bool:
     """Whether a dataset's name is that of a folder rather than one of the hub."""
-    return dataset.startswith(("/", ".")) or Path(dataset).exists()
+    # Unlike the method of a path, it takes a name that is too long for one.
+    return dataset.startswith(("/", ".")) or os.path.exists(dataset)  # noqa: PTH110
 
 
 def _jobs(run: _Run, resolved: Sequence[Resolved]) -> list[Job]:
@@ -271,18 +306,19 @@ def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailO
         run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")
     for note in annotations_of(run.results, MOST_ANNOTATIONS - 1, fail_on=fail_on):
         run.commands.annotate(note.level, note.title, note.message, file=note.file)
-    toothless = [result.name for result in run.results if not _is_gated(result)]
-    if code is ExitCode.PASS and toothless:
+    ungated = [result.name for result in run.results if not _is_gated(result)]
+    if code is ExitCode.PASS and ungated:
         run.commands.annotate(
             "warning",
             "MRCR gated nothing",
-            f"No threshold is set for {one_line(', '.join(toothless))}, so that no server can fail:"
-            " give the input thresholds, or match_ratio_threshold in the configuration.",
+            f"{one_line(', '.join(ungated))}: no threshold is set that a server can miss: give the"
+            " input thresholds, or match_ratio_threshold in the configuration.",
         )
 
 
 def _is_gated(result: Result) -> bool:
-    return any(check.threshold is not None for check in result.verdict.checks)
+    checks = [check for check in result.verdict.checks if check.threshold is not None]
+    return any((check.threshold or 0) > (check.tolerance or 0) for check in checks)
 
 
 def _written(run: _Run) -> list[Path]:

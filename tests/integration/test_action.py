@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import signal
 import subprocess
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import StartStandIn
 
-START = "import sys; from mrcr_action.entry import start; sys.exit(start(['/entrypoint']))"
+START = "import sys; from mrcr_action.entry import start; sys.exit(start(['/{}']))"
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,15 @@ class Job:
     folder: Path
     environment: dict[str, str]
 
-    def start(self, *, env: dict[str, str] | None = None, **inputs: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, *, env: dict[str, str] | None = None, stage: str = "entrypoint", **inputs: str
+    ) -> subprocess.Popen[bytes]:
         workspace = self.folder / "workspace"
         workspace.mkdir(exist_ok=True)
         for name in ("output", "summary"):
             (self.folder / name).write_bytes(b"")
         return subprocess.Popen(
-            [sys.executable, "-I", "-c", START],
+            [sys.executable, "-I", "-c", START.format(stage)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -291,3 +295,53 @@ def test_a_resolver_that_is_silent_does_not_hold_up_a_cancelled_step(
 
     assert step.code == 130
     assert "cancelled" in step.summary
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("cache_dir", "/srv/cache", "cache_dir: /srv/cache: a folder of the runner's machine"),
+        ("model_name", "/srv/model", "model_name: /srv/model: lies outside the workspace"),
+    ],
+)
+def test_a_file_cannot_have_the_machine_s_folders_mounted(
+    job: Job, key: str, value: str, message: str
+) -> None:
+    common = {"model_name": "m", "server": "container", "image": "anybody/image"}
+    keys = common | {key: value}
+    (job.folder / "workspace/ci.yaml").write_text(json.dumps(keys))
+
+    step = job(config="ci.yaml")
+
+    assert step.code == 2
+    assert f"ci.yaml: {message}" in step.text
+
+
+def test_a_threshold_that_no_server_can_miss_gates_nothing(attached: Callable[..., Step]) -> None:
+    step = attached(thresholds="0.04")
+
+    assert (step.code, [one.title for one in step.log.annotations]) == (0, ["MRCR gated nothing"])
+
+
+@pytest.mark.parametrize("name", ["config", "dataset"])
+def test_a_name_that_is_too_long_is_a_wrong_input(job: Job, name: str) -> None:
+    inputs = {"model": "m", "server": "process"} | {name: "x" * 5_000}
+    step = job(**inputs)
+
+    assert step.code in {2, 3}
+    assert "internal error" not in step.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_clean_up_hands_over_what_a_killed_step_left(job: Job) -> None:
+    workspace = job.folder / "workspace"
+    (workspace / "mrcr-results").mkdir()
+    (workspace / "mrcr-results/journal").touch()
+    os.chown(workspace, 1234, 1234)
+    env = {"DOCKER_HOST": f"unix://{job.folder}/no-socket"}
+
+    step = job.end(job.start(stage="post-entrypoint", env=env))
+
+    assert step.code == 0
+    assert "nothing can be left" in step.text
+    assert (workspace / "mrcr-results/journal").stat().st_uid == 1234
