@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.container.runner_files import read_pairs
@@ -325,7 +325,7 @@ def test_a_threshold_that_no_server_can_miss_gates_nothing(attached: Callable[..
 
 @pytest.mark.parametrize("name", ["config", "dataset"])
 def test_a_name_that_is_too_long_is_a_wrong_input(job: Job, name: str) -> None:
-    inputs = {"model": "m", "server": "process"} | {name: "x" * 5_000}
+    inputs: dict[str, Any] = {"model": "m", "server": "process"} | {name: "x" * 5_000}
     step = job(**inputs)
 
     assert step.code in {2, 3}

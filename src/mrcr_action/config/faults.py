@@ -29,7 +29,7 @@ SYSTEM_FOLDERS = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin"),
     *("/sys", "/usr", "/var/run"),
 )
-SHARED_FOLDERS = ("/home", "/media", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")
+SHARED_FOLDERS = ("/home", "/media", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")  # noqa: S108 - to refuse it
 """Folders in which one of one's own may lie, but that are none themselves."""
 
 
