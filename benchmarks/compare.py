@@ -53,7 +53,7 @@ def alarms(values: np.ndarray) -> tuple[bool, bool]:
         change.difference < -ALLOWED
         and change.interval is not None
         and change.interval.excludes_zero
-        and p.get(id(change), 0) < SIGNIFICANT
+        and p.get(id(change), 0 if change is changes[0] else 1) < SIGNIFICANT
         for change in changes
     )
     return chance, limit

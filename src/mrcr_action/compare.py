@@ -167,19 +167,23 @@ def _buckets(
                 name=name,
                 n_needles=None if name == "all" else pairs[own[0]].a.n_needles,
                 p_corrected=p,
-                state=_state(change, p, allowed, by_chance=by_chance),
+                state=_state(
+                    change, p, allowed, by_chance=by_chance, overall=len(own) == len(pairs)
+                ),
             )
         )
     return tuple(found), len(tested)
 
 
-def _state(change: Change, p: float | None, allowed: float, *, by_chance: bool) -> State:
+def _state(
+    change: Change, p: float | None, allowed: float, *, by_chance: bool, overall: bool
+) -> State:
     fell = change.difference < -allowed - ROUNDING
-    likely = p is not None and p >= SIGNIFICANT
     if by_chance:
-        regression = p is not None and not likely and change.difference < 0
+        regression = p is not None and p < SIGNIFICANT and change.difference < 0
     else:
-        # Of many intervals one misses 0 sooner or later; p, where there is one, knows how many.
+        # Of many intervals one misses 0 sooner or later, which p knows. All samples are one.
+        likely = not overall if p is None else p >= SIGNIFICANT
         sure = change.interval is not None and change.interval.excludes_zero and not likely
         regression = fell and sure
     if regression:

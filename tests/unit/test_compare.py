@@ -330,3 +330,18 @@ def test_the_noise_of_many_small_buckets_is_not_called_more_than_max_regression(
     # pair of runs; corrected for the number of buckets, that is hardly ever more than chance.
     assert raw >= 4
     assert called <= 1
+
+
+def test_four_bad_samples_are_more_than_max_regression_of_all_and_no_proof_of_one_cell(
+    compared: Compared,
+) -> None:
+    a, b = [1.0] * 22, [0.0] * 4 + [1.0] * 18
+    alike = compared(a, b, max_regression=0.05)
+    assert set(states(alike).values()) == {"regression"}
+
+    places = [(8, 6_000)] * 11 + [(2, 6_000)] * 11
+    apart = compared(
+        [0.5] * 22, [0.1] * 4 + [0.5] * 7 + [0.9] * 11, places=places, max_regression=0.05
+    )
+    assert states(apart)["n8"] == "unclear"
+    assert apart.conclusion == "no regression"

@@ -30,7 +30,7 @@ BUCKET_COLUMNS = (*("bucket", "verdict", "changed", "A", "B", "change", "95 % in
 corrected for the number of buckets."""
 
 RATE_COLUMNS = ("share", "A", "95 % interval", "B", "95 % interval")
-FLIP_COLUMNS = ("sample", "cell", "A", "B", "change", "what")
+FLIP_COLUMNS = ("sample", "cell", "A", "B", "what")
 
 MARKS: dict[State, str] = {"regression": "✗ WORSE", "unclear": "? unclear", "quiet": "·"}
 """Words and signs, so that no table depends on colour."""
@@ -105,7 +105,7 @@ def _rate(rate: RateChange) -> tuple[str, ...]:
 
 def _share(share: Share) -> tuple[str, str]:
     interval = share.interval
-    ends = "–" if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"
+    ends = "–" if interval is None else f"{interval.low:.3f}…{interval.high:.3f}"
     return f"{share.hits}/{share.n}", ends
 
 
@@ -129,11 +129,10 @@ def _flip(flip: Flip) -> tuple[str, ...]:
     if flip.outcome_a != flip.outcome_b:
         what.append(f"{flip.outcome_a} → {flip.outcome_b}")
     return (
-        f"{one_line(flip.shard, 60)} row {flip.row}",
+        f"{one_line(flip.shard, 60)}#{flip.row}",
         flip.cell or f"n{flip.n_needles}",
         number(flip.ratio_a),
         number(flip.ratio_b),
-        signed(flip.change),
         ", ".join(what) or "–",
     )
 
@@ -159,16 +158,16 @@ def signed(value: float) -> str:
 
 
 def chance(p: float | None) -> str:
-    """A value of p; below 0.0001 only that, and a dash where there is none."""
+    """A value of p; below 0.001 only that, and a dash where there is none."""
     if p is None:
         return "–"
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}"  # noqa: PLR2004
+    return "<.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004
 
 
 def _change_interval(interval: Interval | None) -> str:
     if interval is None:
         return "too few"
-    return "all alike" if interval.is_point else f"{interval.low:+.3f} to {interval.high:+.3f}"
+    return "all alike" if interval.is_point else f"{interval.low:+.3f}…{interval.high:+.3f}"
 
 
 def _side(side: Side) -> str:

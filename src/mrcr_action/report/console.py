@@ -91,7 +91,7 @@ class Printer:
             # Frameless and unbroken, to fit 80 columns.
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
             for title in rows[0]:
-                table.add_column(title, no_wrap=title not in {"lost", "left out"})
+                table.add_column(title, no_wrap=title not in {"lost", "left out", "what"})
             for row in rows[1:]:
                 table.add_row(*(Text(cell) for cell in row))
             Console(file=self._stream).print(table)
