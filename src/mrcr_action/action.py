@@ -13,10 +13,11 @@ import signal
 import sys
 import traceback
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError, OutputError
+from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError, OutputError, UsageError
 from mrcr_action.github.commands import Commands
 from mrcr_action.github.files import SUMMARY_LIMIT, write_outputs, write_summary
 from mrcr_action.github.inputs import Inputs, in_their_words, input_of, read_inputs
@@ -25,7 +26,7 @@ from mrcr_action.github.workspace import Workspace, find_workspace
 from mrcr_action.report.text import lines, markdown, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.report.annotations import FailOn
@@ -37,8 +38,8 @@ log = logging.getLogger(__name__)
 MOST_ANNOTATIONS = 10
 """Of each level, the runner keeps so many of a step; one is left for what concerns all of it."""
 
-SECRETS = ("INPUT_API-KEY", "MRCR_API_KEY", "VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""Variables whose values the runner shall hide, whoever prints them."""
+API_KEY = "INPUT_API-KEY"
+"""The input that the runner shall hide before it is looked at."""
 
 OWN_FOLDERS = ("MRCR_CACHE", "HF_HOME")
 """Variables that may name further folders of the workspace that a run writes to."""
@@ -75,42 +76,71 @@ def main(environ: Mapping[str, str]) -> int:
         environ: the container's environment; ``GITHUB_WORKSPACE`` is its working folder.
     """
     commands = Commands(sys.stdout)
-    commands.mask(environ.get(name, "").strip() for name in SECRETS)
     if environ.get("RUNNER_DEBUG") == "1":
         logging.basicConfig(format="%(name)s: %(message)s")
         logging.getLogger("mrcr_action").setLevel(logging.DEBUG)
     folder = Path(environ.get("GITHUB_WORKSPACE") or Path.cwd())
     run = _Run(environ, commands, find_workspace(folder))
-    os.chdir(run.workspace.here)
     error: MrcrError | None = None
     try:
         code = _judge(run)
     except KeyboardInterrupt:
         code = ExitCode.CANCELLED
     except MrcrError as known:
-        error, code = known, known.exit_code
+        error, code = known, _despite(run.results, known.exit_code)
     except Exception as unknown:
-        log.debug("%s", traceback.format_exc())
-        what = f"internal error: {type(unknown).__name__}: {unknown}"
-        error, code = MrcrError(what, hint=INTERNAL_HINT), ExitCode.CANNOT_JUDGE
+        error, code = _internal(unknown), ExitCode.CANNOT_JUDGE
     # From here on it takes a moment, in which a second signal would only do harm.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
         code = _report(run, code, error)
+    except Exception as unknown:
+        # Python's own exit code for this is that of a missed threshold.
+        _show(_internal(unknown))
+        code = code or ExitCode.CANNOT_JUDGE
     finally:
         commands.close()
     return code
 
 
+def _despite(results: Sequence[Result], code: ExitCode) -> ExitCode:
+    """The exit code of an error that came late: a threshold that was missed by then stays so."""
+    from mrcr_action.suite import worst_exit_code
+
+    missed = bool(results) and worst_exit_code(results) is ExitCode.FAIL
+    return ExitCode.FAIL if missed else code
+
+
+def _internal(error: Exception) -> MrcrError:
+    log.debug("%s", traceback.format_exc())
+    what = f"internal error: {type(error).__name__}: {error}"
+    return MrcrError(what, hint=INTERNAL_HINT)
+
+
 def _judge(run: _Run) -> ExitCode:
     """Run everything; the exit code is the worst verdict's, whatever the job makes of it."""
     from mrcr_action.commands.run import folder_of
+    from mrcr_action.config import RunConfig
+    from mrcr_action.config.listing import unique_names
+    from mrcr_action.publish import secrets_of
     from mrcr_action.suite import run_suite, worst_exit_code
 
+    key = run.environ.get(API_KEY)
+    run.commands.mask(secrets_of(RunConfig(), api_key=key, environ=run.environ))
+    try:
+        os.chdir(run.workspace.here)
+    except OSError as error:
+        raise UsageError(
+            f"{run.workspace.here}: cannot be used as the workspace: {error.strerror}",
+            hint="It is the folder that GITHUB_WORKSPACE names; a runner mounts it there.",
+        ) from error
     run.inputs = read_inputs(run.environ)
     resolved = _configurations(run)
     run.folder = folder_of(resolved)
+    for name in unique_names([one.name for one in resolved]) if len(resolved) > 1 else ():
+        # Each has a subfolder, in whose place a checkout may have a link.
+        run.workspace.place(str(run.folder / name), called="output_dir")
     return worst_exit_code(
         run_suite(_jobs(run, resolved), run.folder, begins=run.begins, show=run.show)
     )
@@ -129,7 +159,10 @@ def _configurations(run: _Run) -> list[Resolved]:
     assert run.inputs is not None
     place, settings = run.workspace.place, dict(run.inputs.settings)
     named = [str(place(config, called="input config")) for config in run.inputs.configs]
-    paths: list[Path | None] = [*expand(named)] if named else [None]
+    try:
+        paths: list[Path | None] = [*expand(named)] if named else [None]
+    except UsageError as error:
+        raise UsageError(f"input config: {error}", hint=error.hint) from error
     for key in ("output_dir", "dataset"):
         given = settings.get(key)
         if given is not None and (key == "output_dir" or _is_path(given)):
@@ -146,14 +179,41 @@ def _configurations(run: _Run) -> list[Resolved]:
             value = getattr(one.config, key)
             if value is not None and (key != "dataset" or _is_path(value)):
                 place(value, called=f"{where}: {key}")
+        _check_mounts(run, one)
         run.commands.mask(secrets_of(one.config, api_key=None, environ=run.environ))
         found.append(one)
     return found
 
 
+def _check_mounts(run: _Run, resolved: Resolved) -> None:
+    """See that no file decides what of the runner's machine is mounted into a container.
+
+    A configuration may come with a pull request; the workflow is where a machine's paths belong.
+
+    Raises:
+        UsageError: one does.
+    """
+    assert run.inputs is not None
+    config, given = resolved.config, run.inputs.settings
+    cache, model = config.cache_dir, config.model_name or ""
+    if cache is not None and cache not in {
+        given.get("cache_dir"),
+        run.environ.get("MRCR_CACHE_DIR"),
+    }:
+        raise UsageError(
+            f"{resolved.path}: cache_dir: {cache}: a folder of the runner's machine is named in a"
+            " file",
+            hint="Name it in the workflow, as the input cache-dir.",
+        )
+    said = {given.get("model_name"), *map(run.environ.get, ("MRCR_MODEL", "MRCR_MODEL_NAME"))}
+    if model.startswith("/") and model not in said:
+        run.workspace.place(model, called=f"{resolved.path}: model_name")
+
+
 def _is_path(dataset: str) -> bool:
     """Whether a dataset's name is that of a folder rather than one of the hub."""
-    return dataset.startswith(("/", ".")) or Path(dataset).exists()
+    # Unlike the method of a path, it takes a name that is too long for one.
+    return dataset.startswith(("/", ".")) or os.path.exists(dataset)  # noqa: PTH110
 
 
 def _jobs(run: _Run, resolved: Sequence[Resolved]) -> list[Job]:
@@ -172,16 +232,25 @@ def _report(run: _Run, code: ExitCode, error: MrcrError | None) -> ExitCode:
     fails: FailOn = run.inputs.fail_on if run.inputs else "inconclusive"
     shown = run.inputs.annotations if run.inputs else True
     final = code if error is not None else _forgiving(run.results, code, fails)
-    try:
-        write_outputs(run.environ, outputs_of(run.results, code, run.folder, run.workspace.here))
-        write_summary(run.environ, _summary(run, code, error))
-    except OutputError as unwritable:
-        _show(unwritable)
-        final = final or unwritable.exit_code
+    outputs = outputs_of(run.results, code, run.folder, run.workspace.here)
+    unwritten = max(
+        _tried(partial(write_outputs, run.environ, outputs)),
+        _tried(partial(write_summary, run.environ, _summary(run, code, error))),
+    )
+    final = final or unwritten
     if shown:
         _annotate(run, code, error, fails)
     run.workspace.hand_over(_written(run))
     return final
+
+
+def _tried(write: Callable[[], None]) -> ExitCode:
+    try:
+        write()
+    except OutputError as unwritable:
+        _show(unwritable)
+        return unwritable.exit_code
+    return ExitCode.PASS
 
 
 def _forgiving(results: Sequence[Result], code: ExitCode, fail_on: FailOn) -> ExitCode:
@@ -230,24 +299,31 @@ def _annotate(run: _Run, code: ExitCode, error: MrcrError | None, fail_on: FailO
     from mrcr_action.report.annotations import annotations_of
 
     if error is not None:
-        message = f"{one_line(in_their_words(str(error)), 2_000)} {one_line(error.hint, 1_000)}"
-        run.commands.annotate("error", "MRCR could not be run", message)
+        hint = one_line(in_their_words(error.hint), 1_000)
+        message = f"{one_line(in_their_words(str(error)), 2_000)} {hint}"
+        run.commands.annotate("error", "MRCR could not be run", message.strip())
     elif code is ExitCode.CANCELLED and not run.results:
         run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")
     for note in annotations_of(run.results, MOST_ANNOTATIONS - 1, fail_on=fail_on):
         run.commands.annotate(note.level, note.title, note.message, file=note.file)
-    toothless = [result.name for result in run.results if not _is_gated(result)]
-    if code is ExitCode.PASS and toothless:
+    ungated = [result.name for result in run.results if not _is_gated(result)]
+    if code is ExitCode.PASS and ungated:
         run.commands.annotate(
             "warning",
             "MRCR gated nothing",
-            f"No threshold is set for {one_line(', '.join(toothless))}, so that no server can fail:"
-            " give the input thresholds, or thresholds in the configuration.",
+            f"{one_line(', '.join(ungated))}: no threshold is set that a server can miss: give the"
+            " input thresholds, or thresholds in the configuration.",
         )
 
 
 def _is_gated(result: Result) -> bool:
-    return any(check.threshold is not None for check in result.verdict.checks)
+    from mrcr_action.margins import can_be_missed
+
+    return any(
+        can_be_missed(check.metric, check.threshold, check.tolerance or 0.0)
+        for check in result.verdict.checks
+        if check.threshold is not None
+    )
 
 
 def _written(run: _Run) -> list[Path]:

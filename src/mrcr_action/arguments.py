@@ -33,6 +33,22 @@ examples:
 """
 
 
+COMPARE_EPILOG = """\
+exit codes:
+  0  no regression    1  a regression    2  asked or graded differently
+  3  cannot judge: a result cannot be read, samples were lost, or it may be chance
+
+Without --max-regression, a regression is a bucket whose mean fell and whose p, corrected for the
+number of buckets, is below 0.05. With it, one whose mean fell by more, and surely fell. Where all
+samples together fell that far (without it: by more than the tolerance of B's configuration) and it
+may be chance, there is no verdict. See docs/comparing.md.
+
+examples:
+  mrcr compare before after
+  mrcr compare before/result.json after/result.json --max-regression 0.02
+"""
+
+
 class _Command(argparse.ArgumentParser):
     """A command whose flags are added when it is used: `mrcr --help` needs none of them."""
 
@@ -58,6 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = _commands_of(parser)
     _command(commands, "run", _fill_run, "take configurations to a verdict")
     _command(commands, "plan", _fill_plan, "show what a run would ask, without asking it")
+    _command(commands, "compare", _fill_compare, "say what changed from one result to another")
     commands.add_parser(
         "data", help="fetch, check and list samples, for use without a network"
     ).fill = _fill_data
@@ -108,6 +125,21 @@ def _fill_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--json", action="store_true", help="print the plan as JSON")
     _add_window(plan)
     add_config_flags(plan)
+
+
+def _fill_compare(compare: argparse.ArgumentParser) -> None:
+    compare.epilog = COMPARE_EPILOG
+    compare.formatter_class = argparse.RawDescriptionHelpFormatter
+    compare.add_argument("a", metavar="A", help="before: a result.json, or the folder with it")
+    compare.add_argument("b", metavar="B", help="after: the same, of the same plan")
+    compare.add_argument(
+        "--max-regression",
+        type=float,
+        metavar="R",
+        help="how much the mean ratio of a bucket may fall, such as 0.02 (default: any fall that is"
+        " no chance is a regression)",
+    )
+    compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
 
 def _fill_data(data: argparse.ArgumentParser) -> None:

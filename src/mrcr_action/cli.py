@@ -82,6 +82,14 @@ def _plan(options: argparse.Namespace) -> int:
     )
 
 
+def _compare(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.compare import compare_command
+
+    return compare_command(
+        options.a, options.b, max_regression=options.max_regression, as_json=options.json
+    )
+
+
 def _data_fetch(options: argparse.Namespace) -> int:
     from mrcr_action.commands.data import fetch_command
     from mrcr_action.config.flags import given_flags
@@ -144,6 +152,7 @@ def _schema(options: argparse.Namespace) -> int:
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "plan": _plan,
+    "compare": _compare,
     "data fetch": _data_fetch,
     "data check": _data_check,
     "data stats": _data_stats,

@@ -22,6 +22,9 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            if path.is_symlink():
+                # A server before this one may have put it there, and it leads anywhere.
+                path.unlink()
             self._file = path.open("wb")
         except OSError as error:
             raise OutputError(f"{path}: cannot be written: {error.strerror}") from error

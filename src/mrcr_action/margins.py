@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mrcr_action.config.thresholds import AT_MOST
 from mrcr_action.gate import threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mrcr_action.config import RunConfig
-    from mrcr_action.config.thresholds import Bound
+    from mrcr_action.config.thresholds import Bound, Metric
     from mrcr_action.result import Bucket
 
 MOST_NAMED = 6
@@ -22,17 +23,18 @@ def toothless(config: RunConfig) -> list[str]:
     found = []
     for bound in config.bounds:
         where = "" if bound.bucket == "all" else f" ({_in_words(bound)})"
-        if bound.metric != "match_ratio":
-            if bound.bound == (1 if bound.is_most else 0):
-                found.append(
-                    f"The threshold {bound.metric} {bound.bound:g} can never be missed{where}."
-                )
-        elif bound.bound <= config.tolerance:
-            found.append(
-                f"The threshold {bound.bound:g} with a tolerance of {config.tolerance:g} can never"
-                f" be missed{where}."
-            )
+        is_ratio = bound.metric == "match_ratio"
+        if can_be_missed(bound.metric, bound.bound, config.tolerance if is_ratio else 0.0):
+            continue
+        what = f"{bound.bound:g} with a tolerance of {config.tolerance:g}"
+        what = what if is_ratio else f"{bound.metric} {bound.bound:g}"
+        found.append(f"The threshold {what} can never be missed{where}.")
     return found
+
+
+def can_be_missed(metric: Metric, threshold: float, tolerance: float) -> bool:
+    """Whether there is a value from 0 to 1 that misses a threshold."""
+    return threshold < 1 if metric in AT_MOST else threshold > tolerance
 
 
 def one_sample_decides(buckets: Sequence[Bucket], config: RunConfig) -> list[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mrcr_action.config.listing import unique_names
+from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import ExitCode, OutputError
 from mrcr_action.pipeline import exit_code, run
 from mrcr_action.report.console import print_result
@@ -170,4 +173,28 @@ def _run_one(job: Job, output: Path, progress: Progress, signals: _Signals) -> R
                 invocation=job.invocation,
             )
 
-    return asyncio.run(body())
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        return runner.run(body())
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Looks names up in threads that nobody waits for.
+
+    A resolver may be silent for a minute, and the threads of asyncio's own pool are waited for, in
+    a cancelled run as well.
+    """
+
+    async def getaddrinfo(
+        self,
+        host: Any,
+        port: Any,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - asyncio's interface
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        """See `socket.getaddrinfo`."""
+        return await in_daemon_thread(
+            partial(socket.getaddrinfo, host, port, family, type, proto, flags)
+        )

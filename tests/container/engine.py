@@ -20,6 +20,8 @@ START_SECONDS = 60
 STOP_SECONDS = 30
 """Bounds against a hang."""
 
+MOUNTS = Path("/proc/self/mountinfo")
+
 HOOK = "nvidia-container-runtime-hook"
 """The engine accepts device requests for GPUs if a program of this name is on its PATH, which it
 looks for once, when it starts; it calls it for each container that asks for one."""
@@ -79,8 +81,12 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self._stop()
         _output("ip", "link", "delete", self._bridge)
-        # The engine leaves this mounted, and a folder that holds a mount cannot be removed.
-        _output("umount", str(self.folder / "exec/netns/default"))
+        # The engine leaves a namespace mounted, and more if it was killed; a folder that holds a
+        # mount cannot be removed.
+        mounts = [line.split(" ")[4] for line in MOUNTS.read_text().splitlines()]
+        for mount in reversed(mounts):
+            if Path(mount).is_relative_to(self.folder):
+                _output("umount", "--lazy", mount)
         shutil.rmtree(self.folder)
 
     @contextlib.contextmanager

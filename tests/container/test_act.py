@@ -15,7 +15,7 @@ import yaml
 from tests.container.images import REPOSITORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.container.engine import Engine
 
@@ -68,7 +68,7 @@ def workflow(**changes: str) -> dict[str, Any]:
 @pytest.fixture
 def run_act(  # noqa: PLR0917 - fixtures
     engine: Engine, action_image: str, standin_base: str, action: Path, rows: Path, tmp_path: Path
-) -> Callable[[dict[str, Any]], subprocess.CompletedProcess[str]]:
+) -> Iterator[Callable[[dict[str, Any]], subprocess.CompletedProcess[str]]]:
     """Runs a workflow in a repository of its own; the Action is not fetched but the one here.
 
     `action_image` is not run, but was built of the same files, and so its layers are found again.
@@ -108,7 +108,8 @@ def run_act(  # noqa: PLR0917 - fixtures
             check=False,
         )
 
-    return run
+    yield run
+    engine.docker("volume", "rm", "act-toolcache")
 
 
 @pytest.mark.parametrize(

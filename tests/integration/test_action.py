@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.container.runner_files import read_pairs
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import StartStandIn
 
-START = "import sys; from mrcr_action.entry import start; sys.exit(start(['/entrypoint']))"
+START = "import sys; from mrcr_action.entry import start; sys.exit(start(['/{}']))"
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,15 @@ class Job:
     folder: Path
     environment: dict[str, str]
 
-    def start(self, *, env: dict[str, str] | None = None, **inputs: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, *, env: dict[str, str] | None = None, stage: str = "entrypoint", **inputs: str
+    ) -> subprocess.Popen[bytes]:
         workspace = self.folder / "workspace"
         workspace.mkdir(exist_ok=True)
         for name in ("output", "summary"):
             (self.folder / name).write_bytes(b"")
         return subprocess.Popen(
-            [sys.executable, "-I", "-c", START],
+            [sys.executable, "-I", "-c", START.format(stage)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -184,6 +188,13 @@ def test_secrets_are_masked_before_anything_else_is_said(attached: Callable[...,
     assert "hf_planted" not in step.text
 
 
+def test_a_key_that_only_stands_for_one_is_not_masked(attached: Callable[..., Step]) -> None:
+    step = attached(api_key="EMPTY", env={"HF_TOKEN": "1"})
+
+    assert step.code == 0, step.text
+    assert step.log.masks == []
+
+
 def test_a_path_outside_of_the_workspace_is_refused(job: Job) -> None:
     # The folder of samples is a link that leads out.
     step = job(model="m", dataset="rows")
@@ -217,3 +228,120 @@ def test_a_cancelled_step_hands_over_what_there_is(job: Job) -> None:
     assert step.outputs["conclusion"] == "inconclusive"
     assert "cancelled" in step.summary
     assert [annotation.level for annotation in step.log.annotations] == ["error"]
+
+
+def test_reports_do_not_follow_a_link_out_of_the_workspace(
+    job: Job, attached: Callable[..., Step]
+) -> None:
+    workspace, outside = job.folder / "workspace", job.folder / "outside"
+    outside.mkdir()
+    (workspace / "mrcr-results").mkdir()
+    (workspace / "mrcr-results/b").symlink_to(outside)
+    for name in ("a.yaml", "b.yaml"):
+        (workspace / name).write_text("concurrency: 2\n")
+    step = attached(config="a.yaml\r\nb.yaml\r\n")
+
+    assert step.code == 2
+    assert "mrcr-results/b: lies outside the workspace" in step.text
+    assert list(outside.iterdir()) == []
+
+
+def test_without_a_workspace_the_verdict_is_no_missed_threshold(job: Job) -> None:
+    step = job(env={"GITHUB_WORKSPACE": "/github/absent"}, model="m")
+
+    assert step.code == 2
+    assert "/github/absent: cannot be used as the workspace: No such file" in step.text
+    assert step.outputs["passed"] == "false"
+
+
+def test_an_output_that_cannot_be_written_costs_no_summary(attached: Callable[..., Step]) -> None:
+    step = attached(env={"GITHUB_OUTPUT": "/github/absent/output"})
+
+    assert step.code == 3
+    assert "GITHUB_OUTPUT: /github/absent/output: cannot be written" in step.text
+    assert "MRCR passed" in step.summary
+
+
+def prepared(process: str) -> str:
+    """A start of the Action in a process to which something is done first."""
+    return f"{process}; {START}"
+
+
+def test_a_fault_while_reporting_is_no_missed_threshold(
+    attached: Callable[..., Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = "import mrcr_action.report.summary as s; s.fit_summary = None"
+    monkeypatch.setattr(f"{__name__}.START", prepared(fault))
+    step = attached()
+
+    assert step.code == 3
+    assert "internal error: TypeError" in step.text
+    assert "Traceback" not in step.text
+
+
+def test_a_resolver_that_is_silent_does_not_hold_up_a_cancelled_step(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silence = (
+        "import socket, threading; from pathlib import Path; socket.getaddrinfo ="
+        " lambda *_, **__: (Path('asked').touch(), threading.Event().wait())"
+    )
+    monkeypatch.setattr(f"{__name__}.START", prepared(silence))
+    url = "http://server.invalid:8000"
+    process = job.start(base_url=url, model="m", startup_timeout="50")
+    until((job.folder / "workspace/asked").exists)
+    process.send_signal(signal.SIGINT)
+    step = job.end(process)
+
+    assert step.code == 130
+    assert "cancelled" in step.summary
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("cache_dir", "/srv/cache", "cache_dir: /srv/cache: a folder of the runner's machine"),
+        ("model_name", "/srv/model", "model_name: /srv/model: lies outside the workspace"),
+    ],
+)
+def test_a_file_cannot_have_the_machine_s_folders_mounted(
+    job: Job, key: str, value: str, message: str
+) -> None:
+    common = {"model_name": "m", "server": "container", "image": "anybody/image"}
+    keys = common | {key: value}
+    (job.folder / "workspace/ci.yaml").write_text(json.dumps(keys))
+
+    step = job(config="ci.yaml")
+
+    assert step.code == 2
+    assert f"ci.yaml: {message}" in step.text
+
+
+def test_a_threshold_that_no_server_can_miss_gates_nothing(attached: Callable[..., Step]) -> None:
+    step = attached(thresholds="0.04")
+
+    assert (step.code, [one.title for one in step.log.annotations]) == (0, ["MRCR gated nothing"])
+
+
+@pytest.mark.parametrize("name", ["config", "dataset"])
+def test_a_name_that_is_too_long_is_a_wrong_input(job: Job, name: str) -> None:
+    inputs: dict[str, Any] = {"model": "m", "server": "process"} | {name: "x" * 5_000}
+    step = job(**inputs)
+
+    assert step.code in {2, 3}
+    assert "internal error" not in step.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_clean_up_hands_over_what_a_killed_step_left(job: Job) -> None:
+    workspace = job.folder / "workspace"
+    (workspace / "mrcr-results").mkdir()
+    (workspace / "mrcr-results/journal").touch()
+    os.chown(workspace, 1234, 1234)
+    env = {"DOCKER_HOST": f"unix://{job.folder}/no-socket"}
+
+    step = job.end(job.start(stage="post-entrypoint", env=env))
+
+    assert step.code == 0
+    assert "nothing can be left" in step.text
+    assert (workspace / "mrcr-results/journal").stat().st_uid == 1234

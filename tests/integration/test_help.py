@@ -27,7 +27,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["compare", "--help"], ["--version"]]
+)
 def test_help_loads_nothing_heavy(mrcr: Mrcr, arguments: list[str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", LOADED, *arguments],
@@ -46,7 +48,8 @@ def test_help_names_every_command_and_exit_code(mrcr: Mrcr) -> None:
     ended = mrcr("--help")
 
     assert ended.code == 0
-    for words in ("  run ", "  demo ", "  synth ", "  schema ", "0  pass", "130  cancelled"):
+    named = ("  run ", "  compare ", "  demo ", "  synth ", "  schema ")
+    for words in (*named, "0  pass", "130  cancelled"):
         assert words in ended.stdout
 
 

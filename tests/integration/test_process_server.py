@@ -56,6 +56,20 @@ def test_a_server_deaf_to_sigterm_is_killed_after_the_grace_with_all_its_childre
     assert 0.7 < asyncio.run(body()) < 5
 
 
+def test_the_log_is_a_new_file_where_there_was_a_link(tmp_path: Path) -> None:
+    log, precious = tmp_path / "server.log", tmp_path / "precious"
+    precious.write_text("precious")
+    log.symlink_to(precious)
+
+    async def body() -> None:
+        async with ProcessServer([sys.executable, "-c", DEAF], port=1, log=log, grace=0.7):
+            await wait_for(log, "deaf")
+
+    asyncio.run(body())
+
+    assert precious.read_text() == "precious"
+
+
 def test_a_cancelled_stop_is_finished_all_the_same(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
 

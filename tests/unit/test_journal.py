@@ -88,3 +88,14 @@ def test_a_full_disk_is_an_output_error_that_the_end_does_not_replace(
     ):
         journal.append(make_record())
     assert str(caught.value) == "/dev/full: cannot be written: No space left on device"
+
+
+def test_a_journal_is_not_written_through_a_link(tmp_path: Path, make_record: MakeRecord) -> None:
+    precious, path = tmp_path / "precious", tmp_path / "samples.jsonl"
+    precious.write_text("precious")
+    path.symlink_to(precious)
+    with Journal(path) as journal:
+        journal.append(make_record(0))
+
+    assert precious.read_text() == "precious"
+    assert len(read_journal(path)) == 1

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from mrcr_action.config import RunConfig
-from mrcr_action.margins import one_sample_decides, toothless
+from mrcr_action.config.thresholds import Metric
+from mrcr_action.margins import can_be_missed, one_sample_decides, toothless
 from mrcr_action.result import Bucket
 
 MakeBucket = Callable[..., Bucket]
@@ -87,3 +88,23 @@ def test_no_more_buckets_are_named_than_a_sentence_bears(make_bucket: MakeBucket
 def test_the_step_of_a_bucket_is_what_one_graded_sample_weighs(make_bucket: MakeBucket) -> None:
     assert make_bucket(scored=3, truncated=1, failed=4).step == 0.25
     assert make_bucket(2, None).step is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "tolerance", "expected"),
+    [
+        ("match_ratio", 0.05, 0.05, False),
+        ("match_ratio", 0.06, 0.05, True),
+        ("nonce_rate", 0.0, 0.0, False),
+        ("exact_rate", 0.01, 0.0, True),
+        ("truncation_rate", 0.0, 0.0, True),
+        ("failure_rate", 1.0, 0.0, False),
+    ],
+)
+def test_a_least_is_missed_from_below_and_a_most_from_above(
+    metric: Metric,
+    threshold: float,
+    tolerance: float,
+    expected: bool,  # noqa: FBT001
+) -> None:
+    assert can_be_missed(metric, threshold, tolerance) == expected

@@ -28,6 +28,7 @@ from mrcr_action.client.errors import (
 from mrcr_action.client.retry import retried
 from mrcr_action.client.stream import Completion, read_stream
 from mrcr_action.errors import UsageError
+from mrcr_action.proxies import proxy_for
 from mrcr_action.request import as_json
 
 CONNECT_SECONDS = 10.0
@@ -106,7 +107,9 @@ class Client:
                 transport=transport,
                 # A proxy of the environment must never get between this program and a server on
                 # this machine; see docs/architecture.md.
-                trust_env=not is_loopback(base_url),
+                proxy=None if is_loopback(base_url) else proxy_for(self.base_url),
+                verify=httpx.create_ssl_context(),
+                trust_env=False,
                 follow_redirects=False,
                 timeout=httpx.Timeout(QUERY_SECONDS, connect=CONNECT_SECONDS, pool=None),
                 limits=httpx.Limits(max_connections=connections + 4, keepalive_expiry=30),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -22,6 +24,14 @@ HOST = r"(https?://)?[\w.:\[\]%-]+"
 
 REFUSED_EXTRAS = ("n", "stream", "stream_options", "messages")
 """Fields of a request that a configuration cannot change."""
+
+
+SYSTEM_FOLDERS = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin"),
+    *("/sys", "/usr", "/var/run"),
+)
+SHARED_FOLDERS = ("/home", "/media", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var")  # noqa: S108 - to refuse it
+"""Folders in which one of one's own may lie, but that are none themselves."""
 
 
 def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -174,8 +184,22 @@ def _of_addresses(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "host", "expected a name or an address, such as 127.0.0.1 or http://127.0.0.1"
     if config.base_url is not None and not _is_address(config.base_url):
         yield "base_url", "expected an address such as http://127.0.0.1:8000"
+    if len(set(gpus := config.gpus.split(","))) < len(gpus):
+        yield "gpus", f"{config.gpus}: a GPU is listed twice"
     if config.cache_dir is not None and not config.cache_dir.startswith("/"):
         yield "cache_dir", f"{config.cache_dir}: expected an absolute path of the host"
+    elif config.cache_dir is not None and _is_system(config.cache_dir):
+        yield (
+            "cache_dir",
+            f"{config.cache_dir}: a folder of the system itself; name one of your own",
+        )
+
+
+def _is_system(path: str) -> bool:
+    """Whether a folder holds what a machine consists of, or all that its users have."""
+    folder = PurePosixPath("/" + posixpath.normpath(path).lstrip("/"))
+    inside = any(folder.is_relative_to(system) for system in SYSTEM_FOLDERS)
+    return inside or str(folder) in {"/", *SHARED_FOLDERS}
 
 
 def _is_address(url: str) -> bool:

@@ -16,8 +16,12 @@ def expand(arguments: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
     for argument in arguments:
         path = Path(argument)
-        if not path.exists():
-            raise UsageError(f"{path}: no such file")
+        try:
+            path.stat()
+        except (OSError, ValueError) as error:
+            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            reason = "no such file" if missing else getattr(error, "strerror", None) or str(error)
+            raise UsageError(f"{path}: {reason}") from error
         if path.suffix.lower() in {".yaml", ".yml"}:
             paths.append(path)
         else:

@@ -14,8 +14,13 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+STOP = "stop-commands"
+
 LONGEST_MESSAGE = 4_000
 """Characters of an annotation's message; the runner cuts at 4,096."""
+
+SHORTEST_MASKED = 4
+"""Characters of a line of a secret that is masked; a shorter one is part of many a word."""
 
 
 def escape_data(text: str) -> str:
@@ -47,11 +52,17 @@ class Commands:
         self._grouped = False
         self._masked: set[str] = set()
         with self._lock:
-            self._write(self._stop())
+            self._stop()
 
     def mask(self, secrets: Iterable[str]) -> None:
         """Have secrets replaced in everything that is printed from now on, each line of them."""
-        found = {line for secret in secrets for line in secret.splitlines() if line.strip()}
+        # The bracket that a key in JSON ends with, masked, would spoil the log and later outputs.
+        found = {
+            line
+            for secret in secrets
+            for line in secret.splitlines()
+            if len(line.strip()) >= SHORTEST_MASKED
+        }
         new = sorted(found - self._masked)
         self._masked |= found
         if new:
@@ -82,12 +93,14 @@ class Commands:
     def _say(self, *lines: str) -> None:
         with self._lock:
             # In one piece, so that no other thread's line is printed while commands are read.
-            self._write([f"::{self._token}::", *lines, *self._stop()])
+            self._stop(f"::{self._token}::", *lines)
 
-    def _stop(self) -> list[str]:
+    def _stop(self, *before: str) -> None:
         # A new one every time: the last one has been printed, and could be repeated.
-        self._token = secrets.token_hex(16)
-        return [command("stop-commands", self._token)]
+        token = secrets.token_hex(16)
+        self._write([*before, command(STOP, token)])
+        # Known only once it counts: a signal may come in between.
+        self._token = token
 
     def _write(self, lines: list[str]) -> None:
         self._stream.write("".join(f"{line}\n" for line in lines))

@@ -45,6 +45,10 @@ KEYS = {
 OTHERS = ("config", "api-key", "fail-on", "annotations")
 """Inputs that are no settings."""
 
+RUNNERS_OWN = "entrypoint"
+"""An input that runners take for themselves, and pass on all the same; for an image without an
+action.yml (``uses: docker://``), Kubernetes demands it."""
+
 PREFIX = "INPUT_"
 
 _NAMES = {key: name for name, key in KEYS.items()}
@@ -76,10 +80,11 @@ def read_inputs(environ: Mapping[str, str]) -> Inputs:
             threshold with a slip in its name would otherwise gate nothing.
     """
     given = {
-        variable.removeprefix(PREFIX).lower(): value
+        variable.removeprefix(PREFIX).lower(): _without_line_end(value)
         for variable, value in environ.items()
         if variable.startswith(PREFIX) and value.strip()
     }
+    given.pop(RUNNERS_OWN, None)
     known = (*KEYS, *OTHERS)
     for name in given:
         if name not in known:
@@ -113,6 +118,13 @@ def in_their_words(text: str) -> str:
         return f"the input {_NAMES[key]}" if key in _NAMES else f"{key} (in the configuration)"
 
     return _FLAG.sub(name, text)
+
+
+def _without_line_end(value: str) -> str:
+    """A value as it was meant: YAML's block scalars (``|``) end in a line end that nobody wrote."""
+    text = value.strip()
+    # The first of several lines keeps its indentation: they may be YAML.
+    return text if len(text.splitlines()) == 1 else value.rstrip()
 
 
 def _fail_on(text: str) -> FailOn:

@@ -41,6 +41,8 @@ def outputs_of(
         per_needle = [result.per_needle.get(f"match_ratio_n{n}") for result in results]
         outputs[f"match-ratio-n{n}"] = _lowest([r for r in per_needle if r is not None])
     single = folder / "result.json" if folder and len(results) == 1 else None
+    if single is not None and not single.exists():
+        single = None  # the first of several, which have a subfolder each
     for name, path in (
         ("junit-path", folder / "junit.xml" if folder else None),
         ("summary-path", folder / "summary.md" if folder else None),

@@ -51,15 +51,23 @@ class Workspace:
                 hint="Write the path relative to the workspace. Nothing else of the runner's"
                 " machine is there in the Action's container.",
             )
-        return Path(os.path.relpath(path, self.here))
+        # A link followed by .. leads elsewhere than its name without them.
+        return Path(os.path.relpath(resolved if ".." in path.parts else path, self.here))
 
     def hand_over(self, folders: Iterable[Path]) -> None:
         """Give what was written to the workspace's owner, readable for everybody.
 
         The container runs as root; what it leaves would otherwise stop the next checkout from
-        cleaning up. Folders outside the workspace are left alone, and no link is followed.
+        cleaning up. Folders outside the workspace are left alone, no link is followed, and what is
+        somebody's already keeps its owner and mode: a folder may be the workspace itself, in which
+        other steps keep their credentials.
         """
-        owner = self.here.stat()
+        try:
+            owner = self.here.stat()
+        except OSError:
+            return  # there is none to write to
+        if owner.st_uid == os.geteuid():
+            return
         for folder in folders:
             top = folder.absolute()
             if not top.is_relative_to(self.here):
@@ -68,14 +76,16 @@ class Workspace:
                 # Folders on the way that were made for it.
                 if parent == self.here or not parent.is_relative_to(self.here):
                     break
-                if parent.exists() and parent.stat().st_uid == os.geteuid() != owner.st_uid:
-                    _give(parent, owner)
-            for path in (top, *top.rglob("*")) if top.is_dir() and not top.is_symlink() else (top,):
-                _give(path, owner)
+                _give(parent, owner)
+            _give(top, owner)
+            if not top.is_symlink():
+                for path, names, files in os.walk(top):
+                    for name in (*names, *files):
+                        _give(Path(path, name), owner)
 
     def _translated(self, given: str) -> str:
         """A path under the workspace's name on the runner, relative to it; else nothing."""
-        if not self.on_runner:
+        if not self.on_runner or Path(given).is_relative_to(self.here):
             return ""
         head, found, rest = given.partition(self.on_runner)
         # Of a file system that is itself mounted somewhere, the mounts tell no more than the end.
@@ -105,7 +115,10 @@ def _unescaped(field: str) -> str:
 def _give(path: Path, owner: os.stat_result) -> None:
     # What cannot be given away is still there to be read; the run is not worth less for it.
     with contextlib.suppress(OSError):
-        mode = path.lstat().st_mode
+        found = path.lstat()
+        if found.st_uid != os.geteuid():
+            return
+        mode = found.st_mode
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
         if stat.S_ISDIR(mode):
             path.chmod(stat.S_IMODE(mode) | 0o755)

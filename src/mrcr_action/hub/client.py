@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -17,6 +18,7 @@ from mrcr_action.config.keys import DATASET
 from mrcr_action.errors import DataError
 from mrcr_action.hub.download import CONTACT_SECONDS
 from mrcr_action.hub.errors import OFFLINE_HINT, Unreachable
+from mrcr_action.proxies import proxy_for
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
@@ -47,12 +49,16 @@ def hub_client(name: str, url: str) -> Iterator[httpx.Client]:
     headers = {"user-agent": f"mrcr-action/{__version__}", "accept-encoding": "identity"}
     if token := _token():
         headers["authorization"] = f"Bearer {token}"
+    make = partial(
+        httpx.Client,
+        headers=headers,
+        timeout=httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT, connect=2 * CONTACT_SECONDS),
+    )
     try:
-        client = httpx.Client(
-            headers=headers,
-            timeout=httpx.Timeout(constants.HF_HUB_DOWNLOAD_TIMEOUT, connect=2 * CONTACT_SECONDS),
-            trust_env=not is_loopback(url),
-        )
+        try:
+            client = make(trust_env=not is_loopback(url))
+        except (ValueError, httpx.InvalidURL):
+            client = make(trust_env=False, proxy=proxy_for(url), verify=httpx.create_ssl_context())
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         raise DataError(
             "a proxy of the environment cannot be used",

@@ -13,13 +13,13 @@ import random
 import re
 import socket
 import threading
-import urllib.request
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import httpx
 
+from mrcr_action.client.api import is_loopback
 from mrcr_action.errors import DataError
 from mrcr_action.hub.errors import (
     OFFLINE_HINT,
@@ -30,6 +30,7 @@ from mrcr_action.hub.errors import (
     origin_of,
     unreachable,
 )
+from mrcr_action.proxies import proxy_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +106,7 @@ class Download:
             Unreachable: there is no way to the hub.
             DataError: the hub refuses, does not know the file, or has too much trouble.
         """
-        _contact(self._url, self._client)
+        _contact(self._url)
         while True:
             try:
                 return self._describe()
@@ -244,7 +245,7 @@ def in_mib(size: int | None) -> str:
     return "an unknown size" if size is None else f"{size / 2**20:,.1f} MiB"
 
 
-def _contact(url: httpx.URL, client: httpx.Client) -> None:
+def _contact(url: httpx.URL) -> None:
     """Whether the host can be reached at all, found out in seconds.
 
     A client alone may take minutes for that: it asks every name server, then tries every address
@@ -260,7 +261,7 @@ def _contact(url: httpx.URL, client: httpx.Client) -> None:
             "the hub's address is none",
             hint="Check HF_ENDPOINT: it is https://huggingface.co unless set.",
         )
-    if client.trust_env and _proxied(url):
+    if not is_loopback(str(url)) and proxy_for(str(url)):
         return
     failed: list[str] = []
     done = threading.Event()
@@ -282,12 +283,6 @@ def _contact(url: httpx.URL, client: httpx.Client) -> None:
         failed.append(f"no answer within {CONTACT_SECONDS:.0f} s")
     if failed:
         raise unreachable(url, failed[0])
-
-
-def _proxied(url: httpx.URL) -> bool:
-    proxies = urllib.request.getproxies()
-    found = proxies.get(url.scheme) or proxies.get("all")
-    return bool(found) and not urllib.request.proxy_bypass(url.host)
 
 
 def _first_byte(response: httpx.Response) -> int:

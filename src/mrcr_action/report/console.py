@@ -23,7 +23,7 @@ COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None = None) -> None:
     """Print the table of buckets, the verdict, and where the reports are."""
     stream = stream or sys.stdout
-    say = _Printer(stream)
+    say = Printer(stream)
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
     if result.records:
         say.table(table_of(result, wide=False))
@@ -47,7 +47,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
 
 def print_plan(plan: Plan, stream: IO[str] | None = None) -> None:
     """Print the cells of a plan."""
-    say = _Printer(stream or sys.stdout)
+    say = Printer(stream or sys.stdout)
     cells = coverage_of(plan, ())
     say.table(plan_table(plan, cells))
     if rest := beyond(cells):
@@ -61,10 +61,10 @@ def print_progress(line: str) -> None:
 
 def print_table(rows: Sequence[Sequence[str]], stream: IO[str] | None = None) -> None:
     """Print a header and rows; every cell is made here, none is foreign."""
-    _Printer(stream or sys.stdout).table(rows)
+    Printer(stream or sys.stdout).table(rows)
 
 
-class _Printer:
+class Printer:
     """Prints to a terminal with rich, elsewhere as aligned plain lines."""
 
     def __init__(self, stream: IO[str]) -> None:
@@ -91,7 +91,7 @@ class _Printer:
             # Frameless and unbroken, to fit 80 columns.
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
             for title in rows[0]:
-                table.add_column(title, no_wrap=title not in {"lost", "left out"})
+                table.add_column(title, no_wrap=title not in {"lost", "left out", "what"})
             for row in rows[1:]:
                 table.add_row(*(Text(cell) for cell in row))
             Console(file=self._stream).print(table)

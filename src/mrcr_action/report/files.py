@@ -26,6 +26,8 @@ def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --ou
     probe = folder / ".mrcr-write-check"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # A link of that name in somebody's checkout must not have another file emptied.
+        probe.unlink(missing_ok=True)
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
@@ -50,6 +52,9 @@ def prepare_file(path: Path, *, beside: Path) -> None:
     prepare_folder(path.parent, hint=hint)
     if path.is_dir():
         raise OutputError(f"{path}: is a folder", hint=hint)
+    if path.exists() and not path.is_file():
+        # Such as /dev/null, which root could well remove.
+        raise OutputError(f"{path}: is no ordinary file", hint=hint)
     if path.resolve() in {(beside / name).resolve() for name in REPORTS}:
         raise OutputError(f"{path}: is a report of the run itself", hint=hint)
     path.unlink(missing_ok=True)
@@ -121,7 +126,9 @@ def write(path: Path, content: bytes) -> Path:
     """
     beside = path.with_name(path.name + ".part")
     try:
-        with beside.open("wb") as file:
+        # What lies there may be a link, and is not written through.
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -29,6 +29,7 @@ from mrcr_action.server.sweep import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from io import RawIOBase
     from pathlib import Path
 
     from mrcr_action.server import RouteName
@@ -104,6 +105,7 @@ class ContainerServer:
         self._hurried = False
         self._halt = threading.Event()
         self._pulling = False
+        self._output: RawIOBase | None = None
         self._reader: threading.Thread | None = None
         self._starting: asyncio.Task[None] | None = None
         self._life: asyncio.Task[End] | None = None
@@ -111,7 +113,10 @@ class ContainerServer:
     async def __aenter__(self) -> Self:
         check_port_free(self._port)
         try:
-            self.log.write_bytes(b"")
+            # A new file, and none that a link of this name leads to. It stays open, since the
+            # server, to which the folder belongs too, may put a link into its place.
+            self.log.unlink(missing_ok=True)
+            self._output = self.log.open("xb", buffering=0)
         except OSError as error:
             raise OutputError(f"{self.log}: cannot be written: {error.strerror}") from error
         self._starting = asyncio.create_task(in_daemon_thread(self._start))
@@ -217,10 +222,10 @@ class ContainerServer:
                 self._note(str(error))
 
     def _write(self, text: bytes) -> None:
+        assert self._output is not None
         try:
-            with self.log.open("ab") as file:
-                file.write(text)
-        except OSError as error:
+            self._output.write(text)
+        except (OSError, ValueError) as error:
             # Reading goes on: a server whose output nobody takes comes to a halt.
             log.debug("%s: %s", self.log, error)
 
@@ -270,6 +275,8 @@ class ContainerServer:
         await asyncio.gather(self._starting, self._life, return_exceptions=True)
         if self._engine is not None:
             self._engine.close()
+        if self._output is not None:
+            self._output.close()
 
     async def _clear_away(self, engine: Engine, begin: float) -> bool:
         """Stop and remove the container; whether the engine has done it."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,15 +57,27 @@ class Explanation:
 def explain(path: Path) -> Explanation:
     """Look for the root cause in a log; a missing log explains nothing."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(_open_itself(path), "rb") as file:
             head = file.read(SCAN_BYTES)
-            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             end = file.read()
     except OSError:
         return Explanation("", "")
     lines = end.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
     details = "\n".join(["The end of the server's log:", *(f"  {line}" for line in lines)])
     return Explanation(root_cause(head.decode("utf-8", "replace")), details if lines else "")
+
+
+def _open_itself(path: Path) -> int:
+    """Open a file that its server may have replaced: no link, and no pipe to wait for.
+
+    A link would lead to what only this process can read, such as its own environment.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(path))
+    return handle
 
 
 def root_cause(text: str) -> str:

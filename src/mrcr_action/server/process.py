@@ -74,7 +74,9 @@ class ProcessServer:
         if self.api_key:
             environment["VLLM_API_KEY"] = self.api_key
         try:
-            output = self.log.open("wb")
+            # A new file, and none that a link of this name leads to.
+            self.log.unlink(missing_ok=True)
+            output = self.log.open("xb")
         except OSError as error:
             raise OutputError(f"{self.log}: cannot be written: {error.strerror}") from error
         with output:

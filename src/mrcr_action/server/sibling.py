@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -137,13 +138,17 @@ def _environment(
 
 
 def _workspace(folder: str, own: OwnContainer | None) -> Mount | None:
-    """The working folder at its own place, so that relative paths mean the same to the server."""
+    """The working folder at its own place, so that relative paths mean the same to the server.
+
+    Read-only: a pull request may decide whose image it is, and later steps run what lies there.
+    """
     if own is not None:
-        return own.covering(folder)
+        around = own.covering(folder)
+        return around and replace(around, read_only=True)
     parts = PurePosixPath(folder)
     if folder == "/" or any(parts.is_relative_to(system) for system in SYSTEM_FOLDERS):
         return None
-    return Mount(source=folder, target=folder)
+    return Mount(source=folder, target=folder, read_only=True)
 
 
 def _of_model(

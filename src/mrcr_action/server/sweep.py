@@ -169,7 +169,9 @@ def _is_over(engine: Engine, server: Container, here: Owner, proc: Path) -> bool
     if not owner.process or not owner.started or not owner.boot:
         return False
     if owner.boot == here.boot and owner.space == here.space:
-        return start_of(owner.process, proc) != owner.started
+        # Where the kernel hides other users' processes (hidepid), that of one is no sign of its
+        # end; there the first process, which every such space has, cannot be seen either.
+        return start_of("1", proc) is not None and start_of(owner.process, proc) != owner.started
     # A container does not outlive its kernel: once this machine has started anew, it is over.
     restarted = owner.host == here.host and owner.boot != here.boot
     return restarted and server.status in {"exited", "dead"}

@@ -323,7 +323,6 @@ def test_proxies_of_the_environment_are_for_other_machines_only(
     client = Client(url)
 
     assert is_loopback(url) is here
-    assert client._http.trust_env is not here
     assert bool(client._http._mounts) is not here
 
 

@@ -3,6 +3,8 @@ from typing import Any
 
 import pytest
 
+from mrcr_action.config import RunConfig
+from mrcr_action.config.faults import faults
 from mrcr_action.config.values import SWITCHES, TYPES, convert, describe, read_text
 from mrcr_action.errors import ConfigError
 
@@ -186,3 +188,33 @@ def test_text_that_cannot_be_read_is_an_error_with_its_origin(text: str) -> None
     with pytest.raises(ConfigError) as caught:
         read_text("match_ratio_threshold", text, origin="MRCR_X")
     assert str(caught.value).startswith(f"MRCR_X: {text!r}: cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("folder", "fault"),
+    [
+        ("cache", "expected an absolute path of the host"),
+        ("/", "a folder of the system itself"),
+        ("//", "a folder of the system itself"),
+        ("/srv/..", "a folder of the system itself"),
+        ("/etc/mrcr", "a folder of the system itself"),
+        ("/run/docker", "a folder of the system itself"),
+        ("/var/run/docker.sock", "a folder of the system itself"),
+        ("/var", "a folder of the system itself"),
+        ("/home/", "a folder of the system itself"),
+    ],
+)
+def test_a_cache_is_a_folder_of_ones_own(folder: str, fault: str) -> None:
+    (found,) = faults(RunConfig(cache_dir=folder))
+
+    assert found[0] == "cache_dir"
+    assert fault in found[1]
+
+
+@pytest.mark.parametrize("folder", ["/var/cache/mrcr", "/srv/mrcr", "/root/.cache", "/data"])
+def test_a_cache_may_lie_in_a_shared_folder(folder: str) -> None:
+    assert list(faults(RunConfig(cache_dir=folder))) == []
+
+
+def test_a_gpu_is_listed_once() -> None:
+    assert list(faults(RunConfig(gpus="0,1,0"))) == [("gpus", "0,1,0: a GPU is listed twice")]

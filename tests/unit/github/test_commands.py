@@ -89,3 +89,11 @@ def test_a_message_is_no_longer_than_the_runner_takes(length: int) -> None:
     Commands(stream).annotate("error", "t", "x" * length)
 
     assert max(map(len, said(stream))) == len("::error title=t::") + 4_000
+
+
+def test_a_line_of_a_secret_that_is_part_of_everything_is_not_masked() -> None:
+    stream = io.StringIO()
+    Commands(stream).mask(['{\n  "private": "planted"\n}', "e", "1"])
+
+    masks = [line for line in said(stream) if line.startswith("::add-mask::")]
+    assert masks == ['::add-mask::  "private": "planted"']

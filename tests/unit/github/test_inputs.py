@@ -92,3 +92,22 @@ def test_the_input_stands_for_both_keys_of_a_configuration(tmp_path: Path) -> No
 )
 def test_a_hint_speaks_of_inputs_rather_than_flags(text: str, words: str) -> None:
     assert in_their_words(text) == words
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  "])
+def test_the_line_end_of_a_block_of_yaml_is_no_part_of_a_value(end: str) -> None:
+    inputs = read_inputs({"INPUT_OUTPUT-DIR": f" reports{end}", "INPUT_PROTOCOL": f"openai{end}"})
+
+    assert inputs.settings == {"output_dir": "reports", "protocol": "openai"}
+
+
+def test_thresholds_may_stand_one_a_line() -> None:
+    settings = read_inputs({"INPUT_THRESHOLDS": "  2: 0.99\r\n  8: 0.5\r\n"}).settings
+
+    assert resolve(None, {}, settings).config.thresholds == {"n2": 0.99, "n8": 0.5}
+
+
+def test_the_entrypoint_that_kubernetes_demands_is_no_input_of_the_action() -> None:
+    inputs = read_inputs({"INPUT_ENTRYPOINT": "/entrypoint", "INPUT_MODEL": "m"})
+
+    assert inputs.settings == {"model_name": "m"}

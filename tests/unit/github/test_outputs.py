@@ -76,3 +76,12 @@ def test_where_one_has_no_ratio_none_is_the_lowest(
     )
 
     assert outputs["match-ratio"] == ""
+
+
+def test_of_several_the_first_alone_lies_in_a_subfolder(
+    make_result: MakeResult, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "result.json").unlink()
+    outputs = outputs_of([make_result()], ExitCode.CANCELLED, folder, tmp_path)
+
+    assert outputs["result-path"] == "mrcr-results"

@@ -51,6 +51,20 @@ def test_a_link_that_leads_outside_is_refused_with_where_it_leads(folder: Path) 
         Workspace(folder, "").place("inside.yaml", called="x")
 
 
+def test_a_way_up_out_of_a_linked_folder_is_the_kernels(folder: Path) -> None:
+    (folder / "a/b/c").mkdir(parents=True)
+    (folder / "link").symlink_to(folder / "a/b/c")
+    workspace = Workspace(folder, "")
+
+    assert workspace.place("link/../../../x", called="x") == Path("x")
+    with pytest.raises(UsageError, match="lies outside the workspace"):
+        workspace.place("link/../../../../x", called="x")
+
+
+def test_a_path_in_the_workspace_is_not_taken_for_the_runners_name(folder: Path) -> None:
+    assert Workspace(folder, "/b").place(f"{folder}/a/b/c", called="x") == Path("a/b/c")
+
+
 def test_a_path_that_is_none_is_refused(folder: Path) -> None:
     with pytest.raises(UsageError, match="x: "):
         Workspace(folder, "").place("a\0b", called="x")
@@ -71,7 +85,9 @@ def test_without_mounts_there_is_one_name(folder: Path, tmp_path: Path) -> None:
     assert find_workspace(folder, tmp_path / "absent") == Workspace(folder, "")
 
 
-def test_what_was_written_can_be_read_by_everybody(folder: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_what_was_written_belongs_to_the_workspaces_owner_and_can_be_read(folder: Path) -> None:
+    os.chown(folder, 1234, 2345)
     written = folder / "made/on/the/way"
     written.mkdir(parents=True)
     report = written / "result.json"
@@ -80,30 +96,48 @@ def test_what_was_written_can_be_read_by_everybody(folder: Path) -> None:
     written.chmod(0o700)
     Workspace(folder, "").hand_over([written])
 
+    for path in (folder / "made", written, report):
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
     assert stat.S_IMODE(report.stat().st_mode) == 0o644
     assert stat.S_IMODE(written.stat().st_mode) == 0o755
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_what_was_written_belongs_to_the_workspace_s_owner(folder: Path) -> None:
-    os.chown(folder, 1234, 2345)
-    written = folder / "made/reports"
-    written.mkdir(parents=True)
-    (written / "result.json").write_text("{}")
-    Workspace(folder, "").hand_over([written])
+@pytest.mark.parametrize("owner", [0, 1234])
+def test_what_somebody_else_keeps_there_stays_theirs_and_secret(folder: Path, owner: int) -> None:
+    os.chown(folder, owner, owner)
+    credentials = folder / ".git/config"
+    credentials.parent.mkdir()
+    credentials.write_text("token")
+    credentials.chmod(0o600)
+    anothers = folder / "key"
+    anothers.write_text("key")
+    anothers.chmod(0o600)
+    for path, user in ((credentials.parent, owner), (credentials, owner), (anothers, 4242)):
+        os.chown(path, user, user)
+    Workspace(folder, "").hand_over([folder])
 
-    for path in (folder / "made", written, written / "result.json"):
-        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+    assert stat.S_IMODE(credentials.stat().st_mode) == 0o600
+    assert (anothers.stat().st_uid, stat.S_IMODE(anothers.stat().st_mode)) == (4242, 0o600)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_what_a_link_leads_to_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    os.chown(folder, 1234, 2345)
     foreign = tmp_path / "foreign"
     foreign.write_text("")
     foreign.chmod(0o600)
     reports = folder / "reports"
     reports.mkdir()
     (reports / "link").symlink_to(foreign)
+    (reports / "folder").symlink_to(tmp_path)
     (folder / "away").symlink_to(tmp_path)
     Workspace(folder, "").hand_over([reports, folder / "away", tmp_path])
 
-    assert stat.S_IMODE(foreign.stat().st_mode) == 0o600
+    assert (foreign.stat().st_uid, stat.S_IMODE(foreign.stat().st_mode)) == (0, 0o600)
+
+
+def test_without_a_workspace_there_is_nothing_to_hand_over(tmp_path: Path) -> None:
+    Workspace(tmp_path / "absent", "").hand_over([tmp_path / "absent/results"])
+
+    assert list(tmp_path.iterdir()) == []

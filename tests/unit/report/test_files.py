@@ -185,3 +185,27 @@ def test_a_further_file_of_an_earlier_run_goes(tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_text("old")
     prepare_file(tmp_path / "saved.json", beside=tmp_path)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", [".mrcr-write-check", "summary.md.part", "summary.md"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, name: str) -> None:
+    precious, folder = tmp_path / "precious", tmp_path / "reports"
+    precious.write_text("precious")
+    folder.mkdir()
+    (folder / name).symlink_to(precious)
+    prepare_folder(folder)
+    write(folder / "summary.md", b"new")
+
+    assert precious.read_text() == "precious"
+    assert names(folder) == ["summary.md"]
+    assert (folder / "summary.md").read_bytes() == b"new"
+    assert not (folder / "summary.md").is_symlink()
+
+
+def test_a_further_file_takes_the_place_of_files_only(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match=r"pipe: is no ordinary file"):
+        prepare_file(pipe, beside=tmp_path)
+
+    assert pipe.is_fifo()

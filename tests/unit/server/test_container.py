@@ -113,6 +113,43 @@ def test_a_server_is_attached_to_before_it_starts_and_removed_after_it_ends(
     assert server.log.read_bytes() == b"INFO loading\n"
 
 
+def test_the_log_is_a_new_file_where_there_was_a_link(
+    make: Callable[..., ContainerServer], tmp_path: Path
+) -> None:
+    server = make()
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    server.log.symlink_to(precious)
+
+    async def body() -> None:
+        async with server, healthy(server):
+            await server.ready(20)
+
+    asyncio.run(body())
+
+    assert precious.read_text() == "precious"
+    assert server.log.read_bytes() == b"INFO loading\n"
+
+
+def test_a_server_cannot_have_its_output_written_elsewhere(
+    make: Callable[..., ContainerServer], tmp_path: Path
+) -> None:
+    server = make()
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+
+    async def body() -> None:
+        async with server, healthy(server):
+            await server.ready(20)
+            server.log.unlink()
+            server.log.symlink_to(precious)
+            server._write(b"what the server says next")
+
+    asyncio.run(body())
+
+    assert precious.read_text() == "precious"
+
+
 def test_an_image_that_is_not_there_is_pulled_and_the_log_says_so(
     make: Callable[..., ContainerServer], engine: FakeEngine
 ) -> None:

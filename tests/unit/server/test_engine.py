@@ -176,3 +176,11 @@ def test_certificates_that_are_not_there_are_a_mistake(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="DOCKER_CERT_PATH"):
         connect(environ)
+
+
+@pytest.mark.parametrize("address", ["tcp://host:port", "tcp://127.0.0.1:99999", "http://[::1"])
+def test_an_address_that_is_none_is_named(address: str) -> None:
+    with pytest.raises(UsageError, match="DOCKER_HOST: ") as caught:
+        connect({"DOCKER_HOST": address})
+
+    assert address in str(caught.value)

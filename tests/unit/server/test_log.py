@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mrcr_action.server.log import TAIL_LINES, explain, root_cause
+from mrcr_action.server.log import TAIL_LINES, Explanation, explain, root_cause
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,3 +124,13 @@ def test_a_missing_or_empty_log_explains_nothing(tmp_path: Path) -> None:
     for name in ("missing.log", "empty.log"):
         found = explain(tmp_path / name)
         assert (found.cause, found.details) == ("", "")
+
+
+def test_what_a_server_put_into_the_place_of_its_log_is_not_read(tmp_path: Path) -> None:
+    secret, link, pipe = tmp_path / "secret", tmp_path / "link", tmp_path / "pipe"
+    secret.write_text("RuntimeError: a token of this process\n")
+    link.symlink_to(secret)
+    os.mkfifo(pipe)
+
+    for path in (link, pipe, tmp_path):
+        assert explain(path) == Explanation("", "")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
     from mrcr_action.server.engine import Plan
 
-WORKSPACE = Mount(source="/srv/runner/repo", target="/github/workspace")
+MOUNTED = Mount(source="/srv/runner/repo", target="/github/workspace")
+WORKSPACE = replace(MOUNTED, read_only=True)
 OWN = OwnContainer(
     id="f" * 64,
     image="action:1",
     image_id="sha256:e",
     mounts=(
-        WORKSPACE,
+        MOUNTED,
         Mount(source="/srv/runner/temp", target="/github/runner_temp"),
         Mount(source="/srv/runner/commands", target="/github/file_commands"),
         Mount(source="/var/run/docker.sock", target="/var/run/docker.sock"),
@@ -139,7 +141,7 @@ def test_caches_lie_in_the_folder_of_the_host_unless_the_configuration_says_wher
     assert "VLLM_CACHE_ROOT" not in planned().environment
 
 
-def test_of_this_container_only_the_workspace_is_shared() -> None:
+def test_of_this_container_only_the_workspace_is_shared_and_read_only() -> None:
     plan = planned(folder="/github/workspace/sub")
 
     assert plan.mounts == (WORKSPACE,)

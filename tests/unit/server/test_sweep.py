@@ -38,7 +38,7 @@ def engine(*containers: Container) -> FakeEngine:
 @pytest.fixture
 def proc(tmp_path: Path) -> Path:
     """A kernel that runs process 100, started at 5000, and process 200, which has ended."""
-    for number, state, started in (("100", "S", "5000"), ("200", "Z", "6000")):
+    for number, state, started in (("1", "S", "1"), ("100", "S", "5000"), ("200", "Z", "6000")):
         (tmp_path / number).mkdir()
         numbers = " ".join("0" * 18)
         text = f"{number} (a (name) ) {state} {numbers} {started} 0 0\n"
@@ -90,6 +90,14 @@ def test_a_server_goes_only_when_its_run_is_certainly_over(
 
     assert sweep(docker.as_engine(), here, proc) == (("left",) if goes else ())
     assert ("left" in docker.known) == (not goes)
+
+
+def test_a_run_that_the_kernel_hides_from_this_user_is_not_taken_for_over(tmp_path: Path) -> None:
+    # As with hidepid: of the processes, /proc shows this user's own only.
+    (tmp_path / "self").mkdir()
+    docker = engine(server("anothers", replace(HERE, process="101")))
+
+    assert sweep(docker.as_engine(), HERE, tmp_path) == ()
 
 
 def test_nothing_without_the_servers_label_is_swept(proc: Path) -> None:

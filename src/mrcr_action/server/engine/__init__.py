@@ -76,7 +76,13 @@ def connect(environ: Mapping[str, str]) -> Engine:
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(CALL_SECONDS)
                 probe.connect(address.removeprefix(UNIX))
-        client = docker.APIClient(version="auto", timeout=CALL_SECONDS, **settings)
+        try:
+            client = docker.APIClient(version="auto", timeout=CALL_SECONDS, **settings)
+        except ValueError as error:
+            raise UsageError(
+                f"DOCKER_HOST: {address}: {error}",
+                hint="Expected an address such as unix:///var/run/docker.sock or tcp://HOST:2375.",
+            ) from error
         return Engine(client, address)
 
 
