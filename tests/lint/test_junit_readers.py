@@ -74,7 +74,7 @@ DOCUMENTS = {
     "passed": (render_junit([passed()]), Counts(5, 0, 0)),
     "mixed": (render_junit([mixed()]), Counts(5, 1, 1)),
     "stopped": (render_junit([stopped()]), Counts(5, 0, 5)),
-    "missing": (render_junit([missing()]), Counts(4, 0, 1)),
+    "missing": (render_junit([missing()]), Counts(5, 0, 1)),
     "hostile": (render_junit([hostile()]), Counts(5, 1, 2)),
     "several": (render_junit([passed(), mixed(), stopped(), mixed()]), Counts(20, 2, 7)),
     "none": (render_junit([]), Counts(0, 0, 0)),
@@ -111,9 +111,9 @@ def test_the_schema_bites(tmp_path: Path, node_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "counts"),
     [
-        ([], 0, Counts(5, 0, 0)),
-        (["--break", "window"], 1, Counts(5, 3, 0)),
-        (["--break", "status=500"], 3, Counts(5, 0, 4)),
+        ([], 0, Counts(14, 0, 0)),
+        (["--break", "window"], 1, Counts(14, 3, 0)),
+        (["--break", "status=500"], 3, Counts(14, 0, 4)),
     ],
 )
 def test_what_the_command_writes_is_read_the_same(
