@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrcr_action.entry import CANCELLING
 from mrcr_action.errors import INTERNAL_HINT, ExitCode, MrcrError, OutputError, UsageError
 from mrcr_action.github.commands import Commands
 from mrcr_action.github.files import SUMMARY_LIMIT, write_outputs, write_summary
@@ -83,6 +84,8 @@ def main(environ: Mapping[str, str]) -> int:
     run = _Run(environ, commands, find_workspace(folder))
     error: MrcrError | None = None
     try:
+        # Held back until here, where they are reported.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCELLING)
         code = _judge(run)
     except KeyboardInterrupt:
         code = ExitCode.CANCELLED
@@ -91,7 +94,7 @@ def main(environ: Mapping[str, str]) -> int:
     except Exception as unknown:
         error, code = _internal(unknown), ExitCode.CANNOT_JUDGE
     # From here on it takes a moment, in which a second signal would only do harm.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in CANCELLING:
         signal.signal(number, signal.SIG_IGN)
     try:
         code = _report(run, code, error)
