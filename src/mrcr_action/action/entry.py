@@ -46,14 +46,14 @@ def start(arguments: Sequence[str]) -> int:
     if not action or Path(name).name == "post-entrypoint":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCELLING)
     if Path(name).name == "post-entrypoint":
-        from mrcr_action.post import main as clean_up
+        from mrcr_action.action.post import main as clean_up
 
         return _in_job(clean_up)
     if not action:
         from mrcr_action.cli import main as command
 
         return command(rest)
-    from mrcr_action.action import main as judge
+    from mrcr_action.action.main import main as judge
 
     # It lets signals in as soon as it can report.
     return _in_job(judge)
