@@ -14,7 +14,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
   lint-environment vllm-environment container-environment bench lock clean
 
 help: ## list what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 
 setup: $(READY) ## make the virtual environment, with everything pinned
 
@@ -83,4 +83,4 @@ lock: ## pin the newest versions again (needs uv)
 	uv pip compile requirements/build.in --constraint requirements/dev.txt $(LOCK) --output-file requirements/build.txt
 
 clean: ## remove what was made here
-	rm -rf $(VENV) mrcr-demo mrcr-results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) mrcr-demo mrcr-results mrcr-data rows .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -14,9 +14,9 @@ import sys
 
 import numpy as np
 
-from mrcr_action.compare import FEWEST_CHANGED, SIGNIFICANT
+from mrcr_action.comparison.paired import change_of, holm
+from mrcr_action.comparison.verdict import FEWEST_CHANGED, SIGNIFICANT
 from mrcr_action.intervals import mean_interval
-from mrcr_action.paired import change_of, holm
 
 CELLS, PER_CELL = 9, 11
 PLANTED = 0.05

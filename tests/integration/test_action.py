@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.integration.conftest import StartStandIn
 
-START = "import sys; from mrcr_action.entry import start; sys.exit(start(['/{}']))"
+START = "import sys; from mrcr_action.action.entry import start; sys.exit(start(['/{}']))"
 
 
 @dataclass(frozen=True)

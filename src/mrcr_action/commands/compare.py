@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mrcr_action.comparable import refuse
-from mrcr_action.compare import EXIT_CODES, compare
+from mrcr_action.comparison.comparable import refuse
+from mrcr_action.comparison.verdict import EXIT_CODES, compare
 from mrcr_action.errors import DataError
 from mrcr_action.report.comparison import print_comparison
 from mrcr_action.result import SCHEMA_VERSION, decode_result, encode_document

@@ -212,7 +212,8 @@ class ShardStore:
         except OSError as error:
             raise OutputError(
                 f"{self.rows_path}: cannot be written: {error.strerror}",
-                hint="Make room, or name another folder in MRCR_CACHE.",
+                hint="Make room there, or name another folder: MRCR_CACHE for the cache, --to for a"
+                " bundle.",
             ) from error
 
     def _write(self, index: ShardIndex) -> None:

@@ -22,7 +22,8 @@ from mrcr_action.errors import DataError
 from mrcr_action.report.text import one_line
 
 OFFLINE_HINT = (
-    "On a machine with internet run `mrcr data fetch --to DIR`, then pass --dataset DIR here."
+    "On a machine with internet run `mrcr data fetch CONFIG --to DIR`, then pass --dataset DIR"
+    " here."
 )
 
 _RATE_LIMIT_RESET = re.compile(r'"\w+";r=0;t=(\d+)')

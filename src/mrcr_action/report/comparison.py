@@ -11,7 +11,7 @@ from mrcr_action.report.rows import number
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
-    from mrcr_action.comparison import (
+    from mrcr_action.comparison.document import (
         BucketChange,
         Comparing,
         Comparison,

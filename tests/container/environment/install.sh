@@ -45,7 +45,8 @@ install_packages() {
       if apt-cache show "$optional" >/dev/null 2>&1; then wanted+=("$optional"); fi
     done
   }
-  command -v mmdebstrap >/dev/null || wanted+=(mmdebstrap)
+  # Ubuntu's apt does not know Debian's keys.
+  command -v mmdebstrap >/dev/null || wanted+=(mmdebstrap debian-archive-keyring gpg)
   command -v ip >/dev/null || wanted+=(iproute2)
   if ((${#wanted[@]} == 0)); then return; fi
 

@@ -124,7 +124,7 @@ def test_file_that_was_cut_on_disk_is_not_left_there_without_a_network(
     done = fetch(env={"HF_HUB_OFFLINE": "1"})
     assert done.error is not None
     assert f"expected was {sha256}; it was removed, and" in done.error
-    assert "mrcr data fetch --to DIR" in done.hint
+    assert "mrcr data fetch CONFIG --to DIR" in done.hint
     assert not fetch.pointer.exists()
 
 

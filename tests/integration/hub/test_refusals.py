@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from tests.integration.hub.conftest import Fetcher
 
-OFFLINE = "On a machine with internet run `mrcr data fetch --to DIR`, then pass --dataset DIR here."
+OFFLINE = (
+    "On a machine with internet run `mrcr data fetch CONFIG --to DIR`, then pass --dataset DIR"
+    " here."
+)
 
 
 @pytest.mark.parametrize(

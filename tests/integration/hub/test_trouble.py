@@ -76,7 +76,7 @@ def test_trouble_without_end_ends_in_an_error(fetch: Fetcher, hub: FakeHub) -> N
     done = fetch()
     assert done.error is not None
     assert "says 503; given up after 5 more tries" in done.error
-    assert "mrcr data fetch --to DIR" in done.hint
+    assert "mrcr data fetch CONFIG --to DIR" in done.hint
     assert len(hub.seen("GET")) == 6
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 import pytest
 
-from mrcr_action.compare import compare
-from mrcr_action.comparison import Comparison
+from mrcr_action.comparison.document import Comparison
+from mrcr_action.comparison.verdict import compare
 from mrcr_action.config import RunConfig
 from mrcr_action.grade import Grade
 from mrcr_action.report.comparison import (

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mrcr_action.bins import bin_of
-from mrcr_action.comparison import Lost
+from mrcr_action.comparison.document import Lost
 from mrcr_action.errors import CannotJudge, DataError, UsageError
 
 if TYPE_CHECKING:
-    from mrcr_action.comparison import Fate
+    from mrcr_action.comparison.document import Fate
     from mrcr_action.grade import Grade
     from mrcr_action.result import Record, Result
 

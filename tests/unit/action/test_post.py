@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mrcr_action.post import main
+from mrcr_action.action.post import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mrcr_action.comparable import check_comparable, notes_on, refuse
+from mrcr_action.comparison.comparable import check_comparable, notes_on, refuse
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import UsageError
 from mrcr_action.result import DataInfo, Problem, Result, ServerInfo

@@ -3,11 +3,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from mrcr_action.comparison import Lost
+from mrcr_action.comparison.document import Lost
+from mrcr_action.comparison.pairs import shared_samples
 from mrcr_action.errors import CannotJudge, DataError, UsageError
 from mrcr_action.plan import Plan
 from mrcr_action.result import Record, Result
-from mrcr_action.shared_samples import shared_samples
 
 MakeRecord = Callable[..., Record]
 MakeResult = Callable[..., Result]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+CANCELLING = {signal.SIGINT, signal.SIGTERM}
+"""Signals that cancel; the entrypoint holds them back until somebody can report it."""
 
 IMAGE_ENVIRONMENT = Path("/opt/mrcr/environment")
 """Variables as the image has them, ``NAME=VALUE`` a line; written when it is built."""
@@ -38,17 +42,21 @@ def start(arguments: Sequence[str]) -> int:
     """
     name, *rest = arguments
     restore_environment()
+    action = not rest and os.environ.get("GITHUB_ACTIONS") == "true"
+    if not action or Path(name).name == "post-entrypoint":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCELLING)
     if Path(name).name == "post-entrypoint":
-        from mrcr_action.post import main as clean_up
+        from mrcr_action.action.post import main as clean_up
 
         return _in_job(clean_up)
-    if rest or os.environ.get("GITHUB_ACTIONS") != "true":
+    if not action:
         from mrcr_action.cli import main as command
 
         return command(rest)
-    from mrcr_action.action import main as action
+    from mrcr_action.action.main import main as judge
 
-    return _in_job(action)
+    # It lets signals in as soon as it can report.
+    return _in_job(judge)
 
 
 def restore_environment(file: Path = IMAGE_ENVIRONMENT) -> None:

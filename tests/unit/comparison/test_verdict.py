@@ -5,8 +5,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from mrcr_action.compare import FEWEST_CHANGED, FLIP, SIGNIFICANT, compare
-from mrcr_action.comparison import Comparison
+from mrcr_action.comparison.document import Comparison
+from mrcr_action.comparison.verdict import FEWEST_CHANGED, FLIP, SIGNIFICANT, compare
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import UsageError
 from mrcr_action.grade import Grade

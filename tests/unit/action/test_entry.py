@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mrcr_action.entry import LEAKING, restore_environment
+from mrcr_action.action.entry import LEAKING, restore_environment
 
 
 def test_what_a_job_put_over_the_image_s_environment_is_undone(

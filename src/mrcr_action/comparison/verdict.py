@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from mrcr_action.comparable import check_comparable, notes_on
-from mrcr_action.comparison import (
+from mrcr_action.comparison.comparable import check_comparable, notes_on
+from mrcr_action.comparison.document import (
     BucketChange,
     Comparison,
     Flip,
@@ -21,18 +21,18 @@ from mrcr_action.comparison import (
     Share,
     Side,
 )
+from mrcr_action.comparison.paired import Change, change_of, holm
+from mrcr_action.comparison.pairs import graded_in, shared_samples
 from mrcr_action.errors import ExitCode, UsageError
 from mrcr_action.intervals import FEWEST, share_interval
-from mrcr_action.paired import Change, change_of, holm
-from mrcr_action.shared_samples import graded_in, shared_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mrcr_action.comparison import Comparing, State
+    from mrcr_action.comparison.document import Comparing, State
+    from mrcr_action.comparison.pairs import Pair, Samples, SharedSamples
     from mrcr_action.grade import Grade
     from mrcr_action.result import Record, Result
-    from mrcr_action.shared_samples import Pair, Samples, SharedSamples
 
 SIGNIFICANT = 0.05
 """A corrected p below this is not taken for chance."""

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from mrcr_action.comparison.paired import Change
 from mrcr_action.intervals import Interval
-from mrcr_action.paired import Change
 from mrcr_action.result import Outcome
 
 COMPARISON_VERSION = 1

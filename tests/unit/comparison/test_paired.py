@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mrcr_action.comparison.paired import (
+    DRAWS,
+    MOST_ENUMERATED,
+    Change,
+    change_of,
+    holm,
+    sign_flip_test,
+)
 from mrcr_action.intervals import Interval
-from mrcr_action.paired import DRAWS, MOST_ENUMERATED, Change, change_of, holm, sign_flip_test
 
 MAIZE = (49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48)
 """Darwin's fifteen pairs of maize plants, differences in eighths of an inch."""
