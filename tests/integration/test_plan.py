@@ -288,7 +288,10 @@ def test_cells_that_are_named_but_cannot_be_asked_are_shown_with_their_reason_an
     assert said.code == 3
     assert said.stderr.splitlines() == [
         "mrcr: error: n2/128K-256K: no row to ask: 2 of 2 too long",
-        ("  Leave the cell out with exclude, or name other bins. `mrcr plan` shows what there is."),
+        (
+            "  Leave the cell out with exclude, and without a threshold, or name other bins."
+            " `mrcr plan` shows what there is."
+        ),
     ]
     table = {line[0]: line[1:4] + line[-3:] for line in lines(said.stdout)}
     assert table["n2/4K-8K"][:3] == ["2", "2", "2"]
