@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from mrcr_action import __version__
+from mrcr_action.baseline import check_of, compared
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.margins import one_sample_decides
@@ -18,9 +21,11 @@ from mrcr_action.stats import buckets_of, coverage_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mrcr_action.baseline import Baseline
     from mrcr_action.client import ModelEntry
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.plan import Plan
+    from mrcr_action.result import Check
     from mrcr_action.server import Server
     from mrcr_action.template import Preflight
 
@@ -45,7 +50,12 @@ class Findings:
 
 
 def result_of(
-    found: Findings, resolved: Resolved, server: Server, *, invocation: tuple[str, ...]
+    found: Findings,
+    resolved: Resolved,
+    server: Server,
+    *,
+    invocation: tuple[str, ...],
+    baseline: Baseline | None = None,
 ) -> Result:
     """The document about what was found, whole or partial.
 
@@ -54,6 +64,7 @@ def result_of(
         resolved: the configuration.
         server: its address and command.
         invocation: command line that repeats the run.
+        baseline: what it is compared with.
     """
     config = resolved.config
     records = found.records
@@ -64,19 +75,23 @@ def result_of(
         cells=found.plan.cells if found.plan else (),
     )
     coverage = coverage_of(found.plan, records)
-    verdict = judge(buckets, config, coverage)
-    cancelled = found.problem is not None and found.problem.exit_code == ExitCode.CANCELLED
-    if found.problem is not None and (cancelled or verdict.conclusion != "fail"):
-        verdict = Verdict(
+
+    def verdict(*further: Check) -> Verdict:
+        judged, problem = judge(buckets, config, coverage, further), found.problem
+        cancelled = problem is not None and problem.exit_code == ExitCode.CANCELLED
+        if problem is None or (judged.conclusion == "fail" and not cancelled):
+            return judged
+        return Verdict(
             conclusion="inconclusive",
-            summary=f"MRCR is inconclusive: {found.problem.message}",
-            checks=verdict.checks,
+            summary=f"MRCR is inconclusive: {problem.message}",
+            checks=judged.checks,
         )
+
     overall = buckets[0]
     per_needle = [b for b in buckets if b.n_needles is not None and b.bin is None]
     output_tokens = sum(r.completion_tokens or 0 for r in records)
     model = found.model
-    return Result(
+    result = Result(
         model=model.id if model else config.model_name,
         match_ratio=overall.match_ratio(config.protocol),
         prefix_hit_rate=overall.prefix_hit_rate,
@@ -115,7 +130,7 @@ def result_of(
         preflight=found.preflight,
         coverage=coverage,
         buckets=buckets,
-        verdict=verdict,
+        verdict=verdict(),
         problem=found.problem,
         timeline=Timeline(
             start_up=found.start_up,
@@ -126,6 +141,10 @@ def result_of(
         notes=(*found.notes, *one_sample_decides(buckets, config)),
         records=tuple(records),
     )
+    if baseline is None:
+        return result
+    against = compared(baseline, result)
+    return msgspec.structs.replace(result, verdict=verdict(check_of(against)), baseline=against)
 
 
 def _utc(moment: datetime) -> str:

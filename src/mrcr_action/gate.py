@@ -10,8 +10,8 @@ has to lie below; where it lies on both sides, nothing is decided.
 
 One failed bucket fails the run; otherwise one inconclusive bucket makes it inconclusive, whether or
 not a threshold speaks of it; and so does a cell that the configuration names and of which no row
-fits. Cells without a threshold have no part in the verdict: their samples are those of their needle
-count.
+fits. A baseline (`mrcr_action.baseline`) counts like a threshold. Cells without a threshold have no
+part in the verdict: their samples are those of their needle count.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ FARTHEST = 100
 
 
 def judge(
-    buckets: Sequence[Bucket], config: RunConfig, coverage: Sequence[Coverage] = ()
+    buckets: Sequence[Bucket],
+    config: RunConfig,
+    coverage: Sequence[Coverage] = (),
+    further: Sequence[Check] = (),
 ) -> Verdict:
     """Check every bucket against the configuration, and whether every cell that it names was asked.
 
@@ -56,27 +59,32 @@ def judge(
         buckets: what was measured.
         config: thresholds and budgets.
         coverage: the cells of the run.
+        further: what was decided elsewhere, such as about the baseline.
     """
     checks = [check for bucket in buckets for check in _checks(bucket, config)]
     checks += [_missing(cell) for cell in coverage if cell.is_missing]
     tested = {check.bucket for check in checks}
     # Whatever kept a bucket from being tested, its threshold must not pass for one that was met.
     checks += [_untested(bound) for bound in config.bounds if bound.bucket not in tested]
+    checks += further
     conclusion, summary = _conclusion(checks)
     return Verdict(conclusion=conclusion, summary=summary, checks=tuple(checks))
 
 
 def _conclusion(checks: Sequence[Check]) -> tuple[Conclusion, str]:
     if failed := _said(checks, "fail"):
-        return "fail", "MRCR thresholds failed: " + "; ".join(failed)
+        by_threshold = any(c.state == "fail" and c.against is None for c in checks)
+        what = "MRCR thresholds failed" if by_threshold else "MRCR failed"
+        return "fail", f"{what}: " + "; ".join(failed)
     if unclear := _said(checks, "inconclusive"):
         return "inconclusive", "MRCR is inconclusive: " + "; ".join(unclear)
-    passed = _said(checks, "pass")
-    if not passed:
+    passed = _said([check for check in checks if check.against is None], "pass")
+    held = _said([check for check in checks if check.against is not None], "pass")
+    if not passed and not held:
         return "pass", "MRCR measured; no threshold was set, so nothing was gated"
     if len(passed) > MOST_NAMED:
-        return "pass", f"MRCR passed: all {len(passed)} thresholds were reached"
-    return "pass", "MRCR passed: " + "; ".join(passed)
+        passed = [f"all {len(passed)} thresholds were reached"]
+    return "pass", "MRCR passed: " + "; ".join([*passed, *held])
 
 
 def _said(checks: Sequence[Check], state: State) -> list[str]:

@@ -8,6 +8,7 @@ to the standard library's to the last bit.
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from typing import Literal
 
 import difflib_fast
 import msgspec
@@ -15,6 +16,11 @@ import msgspec
 FAST_LIMIT = 8192
 """Longest response, in characters, that goes to difflib-fast: on degenerate text (one letter
 over and over) its memory grows with the square of the second argument, 121 MB at this length."""
+
+
+Outcome = Literal["scored", "truncated", "rejected", "failed"]
+"""What became of a request. scored: a whole answer. truncated: cut at max_tokens, graded as it is.
+rejected: the server refused it. failed: infrastructure. Only the first two are graded."""
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):

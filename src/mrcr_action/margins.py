@@ -19,7 +19,7 @@ MOST_NAMED = 6
 
 
 def toothless(config: RunConfig) -> list[str]:
-    """A sentence for each threshold that no server can miss."""
+    """A sentence for each threshold, and a baseline, that no server can miss."""
     found = []
     for bound in config.bounds:
         where = "" if bound.bucket == "all" else f" ({_in_words(bound)})"
@@ -29,6 +29,8 @@ def toothless(config: RunConfig) -> list[str]:
         what = f"{bound.bound:g} with a tolerance of {config.tolerance:g}"
         what = what if is_ratio else f"{bound.metric} {bound.bound:g}"
         found.append(f"The threshold {what} can never be missed{where}.")
+    if config.max_regression == 1:
+        found.append("With a max_regression of 1 no fall against the baseline is too large.")
     return found
 
 

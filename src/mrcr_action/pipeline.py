@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from mrcr_action.baseline import Baseline
     from mrcr_action.config import RunConfig
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.report.progress import Progress
@@ -54,6 +55,7 @@ async def run(
     progress: Progress,
     notes: tuple[str, ...] = (),
     invocation: tuple[str, ...] = (),
+    baseline: Baseline | None = None,
 ) -> Result:
     """Run one configuration against one server.
 
@@ -64,6 +66,7 @@ async def run(
         progress: told what happens.
         notes: sentences that every report shall carry.
         invocation: command line that repeats the run, for the reports.
+        baseline: what the run is compared with when it is over.
 
     Returns:
         The result. A server that dies, a dataset that cannot be read and the like end in a
@@ -95,7 +98,7 @@ async def run(
                 message="the run was cancelled",
                 exit_code=ExitCode.CANCELLED,
             )
-    return result_of(found, resolved, server, invocation=invocation)
+    return result_of(found, resolved, server, invocation=invocation, baseline=baseline)
 
 
 def exit_code(result: Result) -> int:

@@ -12,19 +12,16 @@ from typing import Any, Literal
 import msgspec
 
 from mrcr_action.bins import Bin
+from mrcr_action.comparison.document import Against
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
-from mrcr_action.grade import Grade
+from mrcr_action.grade import Grade, Outcome
 from mrcr_action.intervals import Interval
 from mrcr_action.plan import Plan
 from mrcr_action.template import Preflight
 
 SCHEMA_VERSION = 1
-
-Outcome = Literal["scored", "truncated", "rejected", "failed"]
-"""scored: a whole answer. truncated: cut at max_tokens, graded as it is. rejected: the server
-refused the request. failed: infrastructure. Only the first two are graded."""
 
 Conclusion = Literal["pass", "fail", "inconclusive"]
 
@@ -163,6 +160,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """How many it was measured over."""
     interval: Interval | None = None
     """95 % interval of what was measured; None for too few samples."""
+    against: str | None = None
+    """Path of the baseline, where that is what was checked; ``measured`` is then the change of the
+    mean since, below 0 for the worse. None for a threshold."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,6 +277,8 @@ class Result(Measured, frozen=True, kw_only=True):
     """What of the dataset was tested, cell by cell."""
     buckets: tuple[Bucket, ...]
     verdict: Verdict
+    baseline: Against | None = None
+    """What changed since the baseline; None where the configuration names none."""
     problem: Problem | None
     timeline: Timeline
     notes: tuple[str, ...]

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from mrcr_action.baseline import check_place, read_baseline
 from mrcr_action.config.listing import unique_names
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import ExitCode, OutputError
@@ -29,6 +30,7 @@ from mrcr_action.report.progress import Progress, make_progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from mrcr_action.baseline import Baseline
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.result import Result
     from mrcr_action.server import Server
@@ -69,28 +71,34 @@ def run_suite(
     is cut off loses nothing of those before it.
 
     Raises:
+        UsageError: a baseline cannot serve as one; nothing was run or removed then.
         OutputError: the folder cannot be written; or, once all is done and printed, a report
             could not be.
     """
+    names = unique_names([job.resolved.name for job in jobs])
+    folders = (folder, *(folder / name for name in names))
+    baselines = [read_baseline(job.resolved.config) for job in jobs]
+    for job in jobs:
+        for named in filter(None, baselines):
+            check_place(named, folders, job.resolved.config.save_results)
     prepare_folder(folder)
     unwritten: OutputError | None = None
     results: list[Result] = []
-    names = unique_names([job.resolved.name for job in jobs])
     with locked(folder), _Signals() as signals:
         # All of them now: were this run cut off, older reports would pass for its own.
-        for own in (folder, *(folder / name for name in names)):
+        for own in folders:
             remove_reports(own)
         for job in jobs:
             if job.resolved.config.save_results:
                 # Said now, not once the server has worked for an hour.
                 prepare_file(Path(job.resolved.config.save_results), beside=folder)
-        for job, name in zip(jobs, names, strict=True):
+        for job, name, baseline in zip(jobs, names, baselines, strict=True):
             own = folder if len(jobs) == 1 else folder / name
             prepare_folder(own)
             begins(name)
             shown = make_progress()
             try:
-                result = _run_one(job, own, shown, signals)
+                result = _run_one(job, own, shown, signals, baseline)
             finally:
                 shown.close()
             results.append(result)
@@ -157,7 +165,9 @@ class _Signals:
             self._cancel()
 
 
-def _run_one(job: Job, output: Path, progress: Progress, signals: _Signals) -> Result:
+def _run_one(
+    job: Job, output: Path, progress: Progress, signals: _Signals, baseline: Baseline | None
+) -> Result:
     """Run a job on an event loop of its own; a signal cancels it in good order."""
 
     async def body() -> Result:
@@ -171,6 +181,7 @@ def _run_one(job: Job, output: Path, progress: Progress, signals: _Signals) -> R
                 progress=progress,
                 notes=job.notes,
                 invocation=job.invocation,
+                baseline=baseline,
             )
 
     with asyncio.Runner(loop_factory=_Loop) as runner:

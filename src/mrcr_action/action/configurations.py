@@ -27,6 +27,7 @@ def configurations(run: Run) -> list[Resolved]:
     from mrcr_action.config.listing import expand
     from mrcr_action.config.resolve import resolve
     from mrcr_action.publish import secrets_of
+    from mrcr_action.stored import RESULT_FILE
 
     assert run.inputs is not None
     place, settings = run.workspace.place, dict(run.inputs.settings)
@@ -51,6 +52,10 @@ def configurations(run: Run) -> list[Resolved]:
             value = getattr(one.config, key)
             if value is not None and (key != "dataset" or _is_path(value)):
                 place(value, called=f"{where}: {key}")
+        if one.config.baseline is not None:
+            # The file in it, where it is a folder: either may be a link.
+            for baseline in (one.config.baseline, f"{one.config.baseline}/{RESULT_FILE}"):
+                place(baseline, called=f"{where}: baseline")
         _check_mounts(run, one)
         run.commands.mask(secrets_of(one.config, api_key=None, environ=run.environ))
         found.append(one)

@@ -115,13 +115,15 @@ def _annotate(run: Run, code: ExitCode, error: MrcrError | None, fail_on: FailOn
             "warning",
             "MRCR gated nothing",
             f"{one_line(', '.join(ungated))}: no threshold is set that a server can miss: give the"
-            " input thresholds, or thresholds in the configuration.",
+            " input thresholds, or thresholds or a baseline in the configuration.",
         )
 
 
 def _is_gated(result: Result) -> bool:
     from mrcr_action.margins import can_be_missed
 
+    if result.config.baseline is not None and result.config.max_regression != 1:
+        return True
     return any(
         can_be_missed(check.metric, check.threshold, check.tolerance or 0.0)
         for check in result.verdict.checks

@@ -9,7 +9,7 @@ import msgspec
 
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import BUCKET, CELL, METRICS
-from mrcr_action.config.values import DIGITS_AS_TEXT, THRESHOLD_KEYS
+from mrcr_action.config.values import DIGITS_AS_TEXT, GATES
 from mrcr_action.result import result_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -45,11 +45,11 @@ def config_schema() -> dict[str, Any]:
             choice["patternProperties"] = {f"^({BUCKET}|{CELL})$": bound}
             choice["additionalProperties"] = False
             choice["minProperties"] = 1
-    # To leave a threshold out is one thing; to leave it blank is a slip.
-    for key in THRESHOLD_KEYS:
-        threshold = body["properties"][key]
-        threshold["anyOf"].remove({"type": "null"})
-        del threshold["default"]
+    # To leave a gate out is one thing; to leave it blank is a slip.
+    for key in GATES:
+        gate = body["properties"][key]
+        gate["anyOf"].remove({"type": "null"})
+        del gate["default"]
     body["properties"]["needles"]["uniqueItems"] = True
     # YAML reads digits alone as a number.
     for key, least in DIGITS_AS_TEXT.items():

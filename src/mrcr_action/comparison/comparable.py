@@ -16,7 +16,13 @@ from mrcr_action.request import request_body
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mrcr_action.result import Result
+    from mrcr_action.config import RunConfig
+    from mrcr_action.result import DataInfo, Result
+
+Names = tuple[str, str]
+"""What sentences call the two results."""
+
+NAMES: Names = ("A", "B")
 
 SHOWN = 120
 """Characters shown of a value."""
@@ -24,24 +30,45 @@ SHOWN = 120
 _ABSENT = "none"
 
 
-def check_comparable(a: Result, b: Result) -> None:
+def check_comparable(a: Result, b: Result, names: Names = NAMES) -> None:
     """See that two results asked and graded alike.
 
     Raises:
         UsageError: they did not; it names every setting that differs, with both values.
     """
-    differing = _differences(_settings(a), _settings(b))
+    differing = _differences(_settings(a.config, a.data), _settings(b.config, b.data))
     template = _template(a), _template(b)
     if all(template) and template[0] != template[1]:
         differing.append(("chat template and tokenizer", template[0][:12], template[1][:12]))
-    refuse([(what, f"{in_a} in A, {in_b} in B") for what, in_a, in_b in differing])
+    refuse(_told(differing, names), names)
 
 
-def refuse(reasons: Sequence[tuple[str, str]]) -> None:
+def check_settings(a: Result, config: RunConfig, data: DataInfo, names: Names = NAMES) -> None:
+    """See that a run will ask and grade as a result did, as far as that shows before it.
+
+    Args:
+        a: the result.
+        config: the run's, as it would stand in its result.
+        data: the run's samples.
+        names: what to call the two.
+
+    Raises:
+        UsageError: it will not; it names every setting that differs, with both values.
+    """
+    differing = _differences(_settings(a.config, a.data), _settings(config, data))
+    refuse(_told(differing, names), names)
+
+
+def _told(differing: Iterable[tuple[str, str, str]], names: Names) -> list[tuple[str, str]]:
+    return [(what, f"{in_a} in {names[0]}, {in_b} in {names[1]}") for what, in_a, in_b in differing]
+
+
+def refuse(reasons: Sequence[tuple[str, str]], names: Names = NAMES) -> None:
     """Say why two results are not compared, if there is a reason.
 
     Args:
         reasons: what differs, and both values.
+        names: what to call the two.
 
     Raises:
         UsageError: there is one.
@@ -56,57 +83,58 @@ def refuse(reasons: Sequence[tuple[str, str]]) -> None:
         )
     if len(reasons) == 1:
         what, values = reasons[0]
-        raise UsageError(f"A and B cannot be compared: {what}: {values}", hint=hint)
+        raise UsageError(f"{' and '.join(names)} cannot be compared: {what}: {values}", hint=hint)
     raise UsageError(
-        f"A and B cannot be compared: {len(reasons)} things differ",
+        f"{' and '.join(names)} cannot be compared: {len(reasons)} things differ",
         hint=hint,
         details="\n".join(f"{what}: {values}" for what, values in reasons),
     )
 
 
-def notes_on(a: Result, b: Result) -> list[str]:
+def notes_on(a: Result, b: Result, names: Names = NAMES) -> list[str]:
     """What a reader has to know of how two results came about, each a sentence."""
     notes = [
-        f"{what}: {in_a} in A, {in_b} in B."
-        for what, in_a, in_b in _differences(_circumstances(a), _circumstances(b))
+        f"{what}: {values}."
+        for what, values in _told(_differences(_circumstances(a), _circumstances(b)), names)
     ]
-    unseen = [name for name, result in (("A", a), ("B", b)) if not _template(result)]
+    sides = tuple(zip(names, (a, b), strict=True))
+    unseen = [name for name, result in sides if not _template(result)]
     if unseen:
         notes.append(
             f"What the chat template made of a prompt is not known of {' and '.join(unseen)}, so"
             " that it could not be compared."
         )
-    temperature = _request(b)["temperature"]
+    temperature = _request(b.config)["temperature"]
     if temperature != 0:
         told = "left to the server" if temperature is None else _shown(temperature)
         notes.append(
             f"The temperature is {told}: answers differ from run to run whatever the"
             " server does, and single samples say little."
         )
-    for name, result in (("A", a), ("B", b)):
+    for name, result in sides:
         if result.problem is not None:
-            notes.append(f"{name} was stopped: {one_line(result.problem.message, SHOWN)}.")
+            begin = f"{name[:1].upper()}{name[1:]} was stopped"
+            notes.append(f"{begin}: {one_line(result.problem.message, SHOWN)}.")
     return notes
 
 
-def _settings(result: Result) -> dict[str, Any]:
+def _settings(config: RunConfig, data: DataInfo) -> dict[str, Any]:
     """What must be the same."""
-    config = result.config
     return {
         "protocol": config.protocol,
-        "dataset": _dataset(result),
+        "dataset": _dataset(data),
         "needles": sorted(config.needles),
         "merge_leading_user_turns": config.merge_leading_user_turns,
-        **_request(result),
+        **_request(config),
     }
 
 
-def _request(result: Result) -> dict[str, Any]:
+def _request(config: RunConfig) -> dict[str, Any]:
     """What is sent with every sample, whichever key of the configuration says so.
 
     Field by field, since a long object hides where it differs.
     """
-    body = {"temperature": None, **request_body(result.config, "", ())}
+    body = {"temperature": None, **request_body(config, "", ())}
     for other in ("model", "messages", "seed"):
         body.pop(other, None)
     own = ("temperature", "max_tokens")
@@ -130,9 +158,8 @@ def _circumstances(result: Result) -> dict[str, Any]:
     }
 
 
-def _dataset(result: Result) -> str:
+def _dataset(data: DataInfo) -> str:
     """What the samples are of; a bundle is what it was taken from."""
-    data = result.data
     if data.revision is None:
         # Their paths say nothing on another machine; the hash of each sample says all.
         return "files of one's own"

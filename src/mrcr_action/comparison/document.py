@@ -1,4 +1,4 @@
-"""The document about two results: what ``mrcr compare --json`` prints, and the console renders."""
+"""The document about two results: what ``mrcr compare --json`` prints, and the reports render."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from mrcr_action.comparison.paired import Change
+from mrcr_action.grade import Outcome
 from mrcr_action.intervals import Interval
-from mrcr_action.result import Outcome
 
 COMPARISON_VERSION = 1
 """A field may be added within a version, never renamed or removed."""
@@ -16,6 +15,24 @@ COMPARISON_VERSION = 1
 State = Literal["regression", "unclear", "quiet"]
 Comparing = Literal["regression", "no regression", "inconclusive"]
 Fate = Outcome | Literal["not asked"]
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of some samples from A to B."""
+
+    n: int
+    changed: int
+    """Samples whose two values differ."""
+    mean_a: float
+    mean_b: float
+    difference: float
+    """Mean of B less A over the samples: below 0, B is worse."""
+    interval: Interval | None
+    """Of the difference; None for too few samples (`mrcr_action.intervals.FEWEST`)."""
+    p_lower: float
+    """One-sided: chance of a difference as low as this or lower, were neither run the better."""
+    p_two_sided: float
+    """The same for one as far from 0, in either direction."""
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +150,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     exact_gained: int
     flips: tuple[Flip, ...]
     """Those that fell most first, then those that rose."""
+    flipped_down: int = 0
+    """How many samples flipped for the worse, also where ``flips`` does not list them all."""
+    flipped_up: int = 0
     lost: tuple[Lost, ...]
     notes: tuple[str, ...]
 
@@ -140,3 +160,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     def changed(self) -> int:
         """Samples with another ratio in B than in A."""
         return self.buckets[0].changed
+
+
+class Against(msgspec.Struct, frozen=True, kw_only=True):
+    """The baseline of a run, and what changed since."""
+
+    baseline: Side
+    comparison: Comparison | None = None
+    """``a`` is the baseline and ``b`` the run; the first of its flips. None where the two could
+    not be compared."""
+    problem: str = ""
+    """Why not, in a sentence or two."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from mrcr_action.intervals import Interval, mean_interval
+from mrcr_action.comparison.document import Change
+from mrcr_action.intervals import mean_interval
 from mrcr_action.stats import mean
 
 if TYPE_CHECKING:
@@ -31,24 +30,6 @@ SEED = 0
 
 _AT_A_TIME = 1_000_000
 """Signs drawn at a time, for memory's sake: 9 MB."""
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of some samples from A to B."""
-
-    n: int
-    changed: int
-    """Samples whose two values differ."""
-    mean_a: float
-    mean_b: float
-    difference: float
-    """Mean of B less A over the samples: below 0, B is worse."""
-    interval: Interval | None
-    """Of the difference; None for too few samples (`mrcr_action.intervals.FEWEST`)."""
-    p_lower: float
-    """One-sided: chance of a difference as low as this or lower, were neither run the better."""
-    p_two_sided: float
-    """The same for one as far from 0, in either direction."""
 
 
 def change_of(pairs: Sequence[tuple[float, float]]) -> Change:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mrcr_action.bins import bin_of
+from mrcr_action.comparison.comparable import NAMES
 from mrcr_action.comparison.document import Lost
 from mrcr_action.errors import CannotJudge, DataError, UsageError
 
 if TYPE_CHECKING:
+    from mrcr_action.comparison.comparable import Names
     from mrcr_action.comparison.document import Fate
     from mrcr_action.grade import Grade
     from mrcr_action.result import Record, Result
@@ -56,15 +58,15 @@ class SharedSamples:
         """Samples that A graded and B, which planned them too, did not."""
         return sum(sample.outcome_a in {"scored", "truncated"} for sample in self.lost)
 
-    def notes(self) -> list[str]:
+    def notes(self, names: Names = NAMES) -> list[str]:
         """What a reader has to know of the samples that are not shared, each a sentence."""
         n = len(self.asked)
         alone_a, alone_b = self.a.keys() - self.b.keys(), self.b.keys() - self.a.keys()
         if not alone_a and not alone_b:
             return []
         told = (
-            f"Only {n} samples are in both; {len(alone_a)} are in A alone and {len(alone_b)} in B"
-            " alone, and say nothing here."
+            f"Only {n} samples are in both; {len(alone_a)} are in {names[0]} alone and"
+            f" {len(alone_b)} in {names[1]} alone, and say nothing here."
         )
         notes = [told]
         if same := {key[:2] for key in alone_a} & {key[:2] for key in alone_b}:
@@ -75,7 +77,7 @@ class SharedSamples:
         return notes
 
 
-def shared_samples(a: Result, b: Result) -> SharedSamples:
+def shared_samples(a: Result, b: Result, names: Names = NAMES) -> SharedSamples:
     """Pair the samples of two results.
 
     Raises:
@@ -83,26 +85,26 @@ def shared_samples(a: Result, b: Result) -> SharedSamples:
         CannotJudge: none was graded in both.
         DataError: a result holds a sample twice, or a ratio that is none.
     """
-    in_a, in_b = samples_of(a, "A"), samples_of(b, "B")
+    in_a, in_b = samples_of(a, names[0]), samples_of(b, names[1])
     shared = [key for key in in_a if key in in_b]
     if in_a and in_b and not shared:
         raise UsageError(
-            f"A and B cannot be compared: samples: {len(in_a)} in A, {len(in_b)} in B, none in"
-            " both",
+            f"{' and '.join(names)} cannot be compared: samples: {len(in_a)} in {names[0]},"
+            f" {len(in_b)} in {names[1]}, none in both",
             hint="Compare two runs of one plan: the same dataset, seed and choice of samples.",
         )
     graded: list[Pair] = []
     lost: list[Lost] = []
     for key in shared:
-        pair = _pair(in_a[key], in_b[key], a.config.protocol)
+        pair = _pair(in_a[key], in_b[key], a.config.protocol, names)
         if pair is None:
             lost.append(_lost(key, in_a[key], in_b[key]))
         else:
             graded.append(pair)
     if not graded:
         raise CannotJudge(
-            f"no sample is graded in both: {graded_in(in_a)} of {len(in_a)} in A,"
-            f" {graded_in(in_b)} of {len(in_b)} in B",
+            f"no sample is graded in both: {graded_in(in_a)} of {len(in_a)} in {names[0]},"
+            f" {graded_in(in_b)} of {len(in_b)} in {names[1]}",
             hint="The two runs' own reports say why.",
         )
     return SharedSamples(
@@ -143,11 +145,11 @@ def graded_in(samples: Samples) -> int:
     return sum(record is not None and record.grade is not None for record in samples.values())
 
 
-def _pair(a: Record | None, b: Record | None, protocol: str) -> Pair | None:
+def _pair(a: Record | None, b: Record | None, protocol: str, names: Names) -> Pair | None:
     if a is None or b is None or a.grade is None or b.grade is None:
         return None
     ratios = a.grade.match_ratio(protocol), b.grade.match_ratio(protocol)
-    for side, ratio in zip("AB", ratios, strict=True):
+    for side, ratio in zip(names, ratios, strict=True):
         if not 0 <= ratio <= 1:
             raise DataError(
                 f"{side}: {a.shard} row {a.row}: {ratio:g} is no ratio",

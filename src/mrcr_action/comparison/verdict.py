@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from mrcr_action.comparison.comparable import check_comparable, notes_on
+from mrcr_action.comparison.comparable import NAMES, check_comparable, notes_on
 from mrcr_action.comparison.document import (
     BucketChange,
+    Change,
     Comparison,
     Flip,
     RateChange,
     Share,
     Side,
 )
-from mrcr_action.comparison.paired import Change, change_of, holm
+from mrcr_action.comparison.paired import change_of, holm
 from mrcr_action.comparison.pairs import graded_in, shared_samples
 from mrcr_action.errors import ExitCode, UsageError
 from mrcr_action.intervals import FEWEST, share_interval
@@ -29,6 +30,7 @@ from mrcr_action.intervals import FEWEST, share_interval
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mrcr_action.comparison.comparable import Names
     from mrcr_action.comparison.document import Comparing, State
     from mrcr_action.comparison.pairs import Pair, Samples, SharedSamples
     from mrcr_action.grade import Grade
@@ -59,7 +61,12 @@ EXIT_CODES: dict[Comparing, ExitCode] = {
 
 
 def compare(
-    a: Result, b: Result, *, paths: tuple[str, str], max_regression: float | None = None
+    a: Result,
+    b: Result,
+    *,
+    paths: tuple[str, str],
+    max_regression: float | None = None,
+    names: Names = NAMES,
 ) -> Comparison:
     """Compare two results.
 
@@ -69,6 +76,7 @@ def compare(
         paths: where they were read, for people.
         max_regression: by how much a bucket's mean may fall (a ratio, 0 to 1); None leaves the
             decision to the test of chance.
+        names: what sentences call the two.
 
     Raises:
         UsageError: the two cannot be compared, by their settings or since no sample is in both; or
@@ -80,8 +88,8 @@ def compare(
         raise UsageError(
             f"--max-regression {max_regression:g}: not a ratio", hint="Give a number from 0 to 1."
         )
-    check_comparable(a, b)
-    shared = shared_samples(a, b)
+    check_comparable(a, b, names)
+    shared = shared_samples(a, b, names)
     allowed = b.config.tolerance if max_regression is None else max_regression
     by_chance = max_regression is None
     buckets, tests = _buckets(shared.graded, allowed, by_chance=by_chance)
@@ -90,10 +98,12 @@ def compare(
         "" if by_chance else f" of more than {allowed:g}",
         missed=shared.missed,
         budget=b.config.max_failures,
+        names=names,
     )
+    flips = _flips(shared.graded)
     return Comparison(
-        a=_side(a, paths[0], shared.a),
-        b=_side(b, paths[1], shared.b),
+        a=side_of(a, paths[0], shared.a),
+        b=side_of(b, paths[1], shared.b),
         protocol=a.config.protocol,
         max_regression=max_regression,
         allowed=allowed,
@@ -107,17 +117,20 @@ def compare(
         rates=_rates(shared),
         exact_lost=sum(p.grade_a.exact and not p.grade_b.exact for p in shared.graded),
         exact_gained=sum(p.grade_b.exact and not p.grade_a.exact for p in shared.graded),
-        flips=_flips(shared.graded),
+        flips=flips,
+        flipped_down=sum(flip.change < 0 for flip in flips),
+        flipped_up=sum(flip.change > 0 for flip in flips),
         lost=shared.lost,
         notes=(
-            *notes_on(a, b),
-            *shared.notes(),
+            *notes_on(a, b, names),
+            *shared.notes(names),
             *_limits(buckets, allowed, by_chance=by_chance),
         ),
     )
 
 
-def _side(result: Result, path: str, samples: Samples) -> Side:
+def side_of(result: Result, path: str, samples: Samples) -> Side:
+    """What is said of one of the two."""
     return Side(
         path=path,
         name=result.name,
@@ -192,7 +205,7 @@ def _state(
 
 
 def _conclude(
-    buckets: Sequence[BucketChange], limit: str, *, missed: int, budget: int
+    buckets: Sequence[BucketChange], limit: str, *, missed: int, budget: int, names: Names
 ) -> tuple[Comparing, str]:
     """The verdict, and a line about it; ``limit`` is how much was allowed, in words."""
     overall = buckets[0]
@@ -203,8 +216,8 @@ def _conclude(
         return "regression", f"Regression{limit}: {told}{more}"
     if missed > budget:
         summary = (
-            f"No verdict: {missed} of {missed + overall.n} samples graded in A were lost in B"
-            f" (its max_failures is {budget}); no regression{limit} among the others"
+            f"No verdict: {missed} of {missed + overall.n} samples graded in {names[0]} were lost"
+            f" in {names[1]} (its max_failures is {budget}); no regression{limit} among the others"
         )
         return "inconclusive", summary
     if overall.state == "unclear":

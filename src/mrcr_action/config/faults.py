@@ -43,6 +43,8 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
     for name in REFUSED_EXTRAS:
         if name in (config.extra_body or {}):
             yield "extra_body", f"{name} cannot be changed: one streamed answer a sample is read"
+    if config.max_regression is not None and config.baseline is None:
+        yield "max_regression", f"{config.max_regression:g}: no baseline is set to compare with"
     try:
         server_arguments(config)
     except ValueError as error:

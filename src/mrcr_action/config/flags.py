@@ -24,7 +24,10 @@ GROUPS = {
         "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
         " request_timeout_seconds time_limit_seconds"
     ),
-    "the gate": "match_ratio_threshold thresholds tolerance decision max_failures min_samples",
+    "the gate": (
+        "match_ratio_threshold thresholds tolerance decision max_failures min_samples baseline"
+        " max_regression"
+    ),
     "the output": "output_dir save_results",
 }
 METAVARS = {
@@ -36,6 +39,7 @@ METAVARS = {
     "match_ratio_threshold": "RATIO", "thresholds": "'{BUCKET: RATIO}'",
     "decision": "{point,confident}", "bins": "LOW-HIGH",
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
+    "baseline": "FILE|DIR", "max_regression": "RATIO",
 }  # fmt: skip
 
 

@@ -269,6 +269,21 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " Default: all that were asked for, less max_failures."
         ),
     ] = None
+    baseline: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(
+            description="Result of an earlier run of this configuration, a result.json or the"
+            " folder with it: the run fails where it is worse, sample by sample, whatever the"
+            " thresholds say, and is inconclusive where that cannot be told."
+        ),
+    ] = None
+    max_regression: Annotated[
+        Ratio | None,
+        Meta(
+            description="By how much the mean of a bucket may fall against the baseline. Default:"
+            " by nothing that is no chance."
+        ),
+    ] = None
     output_dir: Annotated[
         str, Meta(min_length=1, description="Folder for the reports and the server's log.")
     ] = "mrcr-results"

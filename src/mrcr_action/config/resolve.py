@@ -28,6 +28,8 @@ ALIASES = {"MODEL": "model_name", "THRESHOLD": "match_ratio_threshold"}
 
 THRESHOLD_VARIABLES = ("MRCR_THRESHOLD", "MRCR_MATCH_RATIO_THRESHOLD", "MRCR_THRESHOLDS")
 
+BASELINE_VARIABLE = "MRCR_BASELINE"
+
 RIVALS = (("num_samples", "samples_per_cell"), THRESHOLD_KEYS)
 """Keys that say the same in two ways."""
 
@@ -97,6 +99,11 @@ def resolve(
         raise ConfigError(
             f"environment: {blank[0]}: is blank, and no other threshold is given",
             hint="Unset it to measure without a threshold.",
+        )
+    if environ.get(BASELINE_VARIABLE, "x").strip() == "" and "baseline" not in values:
+        raise ConfigError(
+            f"environment: {BASELINE_VARIABLE}: is blank, and no other baseline is given",
+            hint="Unset it to compare with nothing.",
         )
     typed = {key: convert(key, value, origin=origins[key]) for key, value in values.items()}
     config = RunConfig(**typed)

@@ -37,7 +37,10 @@ SWITCHES = ("trust_remote_code", "allow_unverified", "merge_leading_user_turns")
 LISTS = ("needles", "bins", "exclude")
 """Keys whose flag takes several words."""
 
-PATH_KEYS = ("dataset", "output_dir", "save_results")
+GATES = (*THRESHOLD_KEYS, "baseline")
+"""Keys that can fail a run. To leave one out is one thing; to leave it blank is a slip."""
+
+PATH_KEYS = ("dataset", "output_dir", "save_results", "baseline")
 """Keys whose value may be a path, in which ~ is the home folder."""
 
 DIGITS_AS_TEXT = {"gpus": 0, "shm_size": 1}
@@ -118,11 +121,10 @@ def convert(key: str, value: Any, *, origin: str) -> Any:
         value = str(Path(value).expanduser())
     if key in DIGITS_AS_TEXT and type(value) is int:
         value = str(value)
-    if value is None and key in THRESHOLD_KEYS:
+    if value is None and key in GATES:
         # Nothing must switch the gate off by accident, such as a variable that was not set.
-        raise ConfigError(
-            f"{origin}: is empty", hint="Leave the key out to measure without a threshold."
-        )
+        without = "compare with nothing" if key == "baseline" else "measure without a threshold"
+        raise ConfigError(f"{origin}: is empty", hint=f"Leave the key out to {without}.")
     if isinstance(value, bool) and key not in SWITCHES:
         # A YAML `yes` or `on` where a number or a text belongs is always a slip.
         raise ConfigError(f"{origin}: {str(value).lower()}: true and false have no meaning here")

@@ -55,7 +55,7 @@ class _Miss:
 def annotations_of(
     results: Sequence[Result], limit: int = 10, *, fail_on: FailOn = "inconclusive"
 ) -> list[Annotation]:
-    """One for each failed bucket, the worst first, then one for each run without a verdict.
+    """One for each failed bucket, the worst first, each regression, and each run without a verdict.
 
     Args:
         results: what was found.
@@ -64,7 +64,9 @@ def annotations_of(
     """
     misses = [miss for result in results for miss in _misses(result)]
     misses.sort(key=lambda miss: _margin(miss.checks[0]))
-    found = [_of_miss(miss, "warning" if fail_on == "never" else "error") for miss in misses]
+    level: Literal["error", "warning"] = "warning" if fail_on == "never" else "error"
+    found = [_of_miss(miss, level) for miss in misses]
+    found += [_of_regression(*of, level) for result in results for of in _regressions(result)]
     for result in results:
         if result.verdict.conclusion == "inconclusive":
             forgiven = fail_on != "inconclusive" and _could_not_judge(result)
@@ -97,6 +99,25 @@ def _misses(result: Result) -> Iterator[_Miss]:
         failed = [c for c in result.verdict.of(bucket.name) if c.state == "fail"]
         if failed:
             yield _Miss(result=result, bucket=bucket, checks=tuple(sorted(failed, key=_margin)))
+
+
+def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
+    if result.verdict.conclusion == "fail":
+        for check in result.verdict.checks:
+            if check.against is not None and check.state == "fail":
+                yield result, check
+
+
+def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
+    said = [check.message, f"Compared with {check.against}", tested(result)]
+    if result.problem is not None:
+        said.append(f"What stopped the run: {result.problem.message}")
+    return Annotation(
+        level=level,
+        title=f"MRCR of {_name(result)}: worse than the baseline",
+        message=_sentences(said),
+        file=_file(result),
+    )
 
 
 def _sides(check: Check) -> tuple[float, float]:

@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 
 FLIPS_SHOWN = 10
 
-BUCKET_COLUMNS = (*("bucket", "verdict", "changed", "A", "B", "change", "95 % interval", "p"),)
-"""``changed`` of so many samples graded in both; mean ratios; ``p`` is one-sided, for a fall, and
-corrected for the number of buckets."""
-
-RATE_COLUMNS = ("share", "A", "95 % interval", "B", "95 % interval")
-FLIP_COLUMNS = ("sample", "cell", "A", "B", "what")
+SIDES = ("A", "B")
+"""What the columns of the two results are called."""
 
 MARKS: dict[State, str] = {"regression": "✗ WORSE", "unclear": "? unclear", "quiet": "·"}
 """Words and signs, so that no table depends on colour."""
@@ -53,12 +49,7 @@ def print_comparison(comparison: Comparison, stream: IO[str] | None = None) -> N
     )
     say.table(bucket_table(comparison))
     say.table(rate_table(comparison))
-    if comparison.exact_lost or comparison.exact_gained:
-        say(
-            f"exact in A alone: {comparison.exact_lost}, exact in B alone:"
-            f" {comparison.exact_gained}"
-        )
-    for line in lost_lines(comparison):
+    for line in (*exact_lines(comparison), *lost_lines(comparison)):
         say(line)
     if comparison.flips:
         say(flips_title(comparison))
@@ -70,9 +61,14 @@ def print_comparison(comparison: Comparison, stream: IO[str] | None = None) -> N
     say(one_line(comparison.summary, 2_000), colour=COLOURS[comparison.conclusion])
 
 
-def bucket_table(comparison: Comparison) -> list[tuple[str, ...]]:
-    """A header and a row for each bucket; every cell is made here, none is foreign."""
-    return [BUCKET_COLUMNS, *map(_bucket, comparison.buckets)]
+def bucket_table(comparison: Comparison, sides: tuple[str, str] = SIDES) -> list[tuple[str, ...]]:
+    """A header and a row for each bucket; every cell is made here, none is foreign.
+
+    ``changed`` of so many samples graded in both; mean ratios; ``p`` is one-sided, for a fall, and
+    corrected for the number of buckets.
+    """
+    head = ("bucket", "verdict", "changed", *sides, "change", "95 % interval", "p")
+    return [head, *map(_bucket, comparison.buckets)]
 
 
 def _bucket(bucket: BucketChange) -> tuple[str, ...]:
@@ -94,9 +90,10 @@ def _title(bucket: BucketChange) -> str:
     return bucket.name if "/" in bucket.name else f"{bucket.n_needles} needles"
 
 
-def rate_table(comparison: Comparison) -> list[tuple[str, ...]]:
+def rate_table(comparison: Comparison, sides: tuple[str, str] = SIDES) -> list[tuple[str, ...]]:
     """A header and a row for each share; every cell is made here, none is foreign."""
-    return [RATE_COLUMNS, *map(_rate, comparison.rates)]
+    head = ("share", sides[0], "95 % interval", sides[1], "95 % interval")
+    return [head, *map(_rate, comparison.rates)]
 
 
 def _rate(rate: RateChange) -> tuple[str, ...]:
@@ -111,13 +108,13 @@ def _share(share: Share) -> tuple[str, str]:
 
 def flips_title(comparison: Comparison) -> str:
     """How many samples changed much, and in which direction."""
-    worse = sum(flip.change < 0 for flip in comparison.flips)
-    return f"changed by 0.1 or more: {worse} for the worse, {len(comparison.flips) - worse} better"
+    worse, better = comparison.flipped_down, comparison.flipped_up
+    return f"changed by 0.1 or more: {worse} for the worse, {better} better"
 
 
-def flip_table(comparison: Comparison) -> list[tuple[str, ...]]:
+def flip_table(comparison: Comparison, sides: tuple[str, str] = SIDES) -> list[tuple[str, ...]]:
     """A header and the samples that changed most; what is foreign is made harmless."""
-    return [FLIP_COLUMNS, *map(_flip, comparison.flips[:FLIPS_SHOWN])]
+    return [("sample", "cell", *sides, "what"), *map(_flip, comparison.flips[:FLIPS_SHOWN])]
 
 
 def _flip(flip: Flip) -> tuple[str, ...]:
@@ -135,6 +132,15 @@ def _flip(flip: Flip) -> tuple[str, ...]:
         number(flip.ratio_b),
         ", ".join(what) or "–",
     )
+
+
+def exact_lines(comparison: Comparison, sides: tuple[str, str] = SIDES) -> list[str]:
+    """How many samples are exact on one side alone, if any."""
+    if not comparison.exact_lost and not comparison.exact_gained:
+        return []
+    a, b = sides
+    lost, gained = comparison.exact_lost, comparison.exact_gained
+    return [f"exact in {a} alone: {lost}, exact in {b} alone: {gained}"]
 
 
 def lost_lines(comparison: Comparison) -> list[str]:

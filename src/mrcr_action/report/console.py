@@ -25,12 +25,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     stream = stream or sys.stdout
     say = Printer(stream)
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
-    if result.records:
-        say.table(table_of(result, wide=False))
-    if result.coverage and result.records:
-        say.table(coverage_table(result.coverage, result.config.protocol))
-        if rest := beyond(result.coverage):
-            say(rest)
+    _show_tables(say, result)
     for reason in reasons(result.records):
         say(f"lost: {reason}")
     for note in result.notes:
@@ -43,6 +38,19 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
         say(one_line(result.problem.hint, 1_000))
     if files:
         say("Reports: " + ", ".join(one_line(str(file), 1_000) for file in files))
+
+
+def _show_tables(say: Printer, result: Result) -> None:
+    from mrcr_action.report.baseline import show_baseline
+
+    if result.records:
+        say.table(table_of(result, wide=False))
+    if result.coverage and result.records:
+        say.table(coverage_table(result.coverage, result.config.protocol))
+        if rest := beyond(result.coverage):
+            say(rest)
+    if result.baseline is not None:
+        show_baseline(say, result.baseline)
 
 
 def print_plan(plan: Plan, stream: IO[str] | None = None) -> None:

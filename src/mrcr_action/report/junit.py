@@ -1,7 +1,8 @@
 """JUnit XML, through the ``junit-xml`` library; the only module that knows it.
 
 The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
-case a bucket, ``error`` for what stopped the run, ``failure`` for its missed thresholds. The
+case a bucket and one the baseline, ``error`` for what stopped the run, ``failure`` for its missed
+thresholds and for a regression. The
 library is fed text that XML can hold, and what it writes is corrected (times with three decimals,
 no ``disabled`` attribute) and parsed back.
 """
@@ -15,6 +16,7 @@ import junit_xml
 
 from mrcr_action.bins import bin_of
 from mrcr_action.config.listing import unique_names
+from mrcr_action.report.baseline import baseline_text
 from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
 
@@ -50,8 +52,10 @@ def _suite(result: Result, name: str, label: str) -> Any:
     verdict, tested = result.verdict, {bucket.name for bucket in result.buckets}
     cases = [_run_case(result, label)]
     cases += [_bucket_case(result, label, bucket) for bucket in result.buckets]
-    untested = dict.fromkeys(c.bucket for c in verdict.checks if c.bucket not in tested)
+    of_buckets = [check for check in verdict.checks if check.against is None]
+    untested = dict.fromkeys(c.bucket for c in of_buckets if c.bucket not in tested)
     cases += [_missing_case(label, bucket, verdict.of(bucket)) for bucket in untested]
+    cases += [_baseline_case(result, label, c) for c in verdict.checks if c.against is not None]
     return junit_xml.TestSuite(
         f"mrcr {name}",
         test_cases=cases,
@@ -148,6 +152,20 @@ def _missing_case(label: str, bucket: str, checks: Sequence[Check]) -> Any:
     case = _case(label, bucket, 0.0)
     message = _clean("; ".join(check.message for check in checks))
     case.add_error_info(message=message, error_type="inconclusive")
+    return case
+
+
+def _baseline_case(result: Result, label: str, check: Check) -> Any:
+    """What changed since the baseline."""
+    case = _case(label, check.bucket, 0.0)
+    body = baseline_text(result.baseline) if result.baseline is not None else check.message
+    body, message = _clean(body, BODY_LIMIT), _clean(check.message)
+    if check.state == "fail":
+        case.add_failure_info(message=message, output=body, failure_type="regression")
+    elif check.state == "inconclusive":
+        case.add_error_info(message=message, output=body, error_type="inconclusive")
+    else:
+        case.stdout = body
     return case
 
 

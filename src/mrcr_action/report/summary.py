@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
 from mrcr_action.report.rows import MARKS, number, table_of, tested
 from mrcr_action.report.text import code, lines, markdown
@@ -171,17 +172,22 @@ def _why(result: Result) -> str:
     conclusion = result.verdict.conclusion
     if conclusion == "inconclusive" and result.problem is not None:
         return result.problem.message
-    said = [check.message for check in result.verdict.checks if check.state == conclusion]
+    said = [check for check in result.verdict.checks if check.state == conclusion]
     if conclusion != "pass":
-        return "; ".join(said) or result.verdict.summary
+        return "; ".join(check.message for check in said) or result.verdict.summary
     # What was measured matters less here than that there is nothing to see.
-    return {0: "no threshold was set", 1: "the threshold was reached"}.get(
-        len(said), f"all {len(said)} thresholds were reached"
+    held = [check.message for check in said if check.against is not None]
+    reached = len(said) - len(held)
+    if held and not reached:
+        return held[0]
+    why = {0: "no threshold was set", 1: "the threshold was reached"}.get(
+        reached, f"all {reached} thresholds were reached"
     )
+    return "; ".join([why, *held])
 
 
 def _state(result: Result) -> str:
-    gated = any(check.threshold is not None for check in result.verdict.checks)
+    gated = any(c.threshold is not None or c.against for c in result.verdict.checks)
     conclusion = result.verdict.conclusion
     return "measured" if conclusion == "pass" and not gated else conclusion
 
@@ -199,6 +205,8 @@ def _section(result: Result) -> str:
         parts.append(_problem(result))
     if result.records:
         parts.append(_markdown(table_of(result), left=2))
+    if result.baseline is not None:
+        parts.append(baseline_markdown(result.baseline))
     parts.extend(f"> [!NOTE]\n> {markdown(note, limit=1_000)}" for note in result.notes)
     parts.append(_facts(result))
     if result.coverage:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mrcr_action.comparison.document import Change
 from mrcr_action.comparison.paired import (
     DRAWS,
     MOST_ENUMERATED,
-    Change,
     change_of,
     holm,
     sign_flip_test,

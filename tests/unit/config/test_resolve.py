@@ -54,6 +54,8 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "max_failures": ("1", "2", 1, 2),
     "output_dir": ("out", "elsewhere", "out", "elsewhere"),
     "save_results": ("a.json", "b.json", "a.json", "b.json"),
+    "baseline": ("a", "b/result.json", "a", "b/result.json"),
+    "max_regression": ("0.01", "0.02", 0.01, 0.02),
 }
 
 
@@ -81,6 +83,8 @@ def flags_for(key: str, text: str) -> dict[str, Any]:
 
 def needed(key: str) -> dict[str, Any]:
     """Flags without which a key is a contradiction."""
+    if key == "max_regression":
+        return {"baseline": "base"}
     return {"protocol": "openai"} if key in BY_CELL else {}
 
 

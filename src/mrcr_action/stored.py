@@ -1,0 +1,97 @@
+"""A result that was written before, read back; errors name the file and what to give instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mrcr_action.errors import DataError
+from mrcr_action.result import SCHEMA_VERSION, decode_result
+
+if TYPE_CHECKING:
+    from mrcr_action.result import Result
+
+RESULT_FILE = "result.json"
+
+SUBFOLDERS_NAMED = 5
+
+
+class _Version(msgspec.Struct):
+    """The one field that every version of a result has."""
+
+    schema_version: int
+
+
+def file_of(name: str, *, wanted: str = "two") -> Path:
+    """The file of a result that is named by itself or by its folder.
+
+    Args:
+        name: the file or the folder.
+        wanted: of several folders with one, how many the hint asks for.
+
+    Raises:
+        DataError: it is a folder without one.
+    """
+    path = Path(name)
+    if not path.is_dir():
+        return path
+    if not (path / RESULT_FILE).exists():
+        several = sorted(found.parent.name for found in path.glob(f"*/{RESULT_FILE}"))
+        named = ", ".join(several[:SUBFOLDERS_NAMED])
+        more = ", …" if len(several) > SUBFOLDERS_NAMED else ""
+        raise DataError(
+            f"{path}: no {RESULT_FILE} in this folder",
+            hint=f"Its folders have one: {named}{more}. Name {wanted}."
+            if several
+            else "Name the output folder of a run, or the file itself.",
+        )
+    return path / RESULT_FILE
+
+
+def text_of(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read: {error.strerror}",
+            hint="Name the output folder of a run, or its result.json.",
+        ) from error
+
+
+def version_of(path: Path, text: bytes) -> int:
+    """The schema version of a result, whether or not this program can read it.
+
+    Raises:
+        DataError: it is no result.
+    """
+    try:
+        return msgspec.json.decode(text, type=_Version).schema_version
+    except (ValueError, RecursionError) as error:
+        raise _not_a_result(path, error) from error
+
+
+def decoded(path: Path, text: bytes) -> Result:
+    """The result in the content of a file.
+
+    Raises:
+        DataError: it is none, or of another schema version.
+    """
+    try:
+        return decode_result(text)
+    except (ValueError, RecursionError) as error:
+        raise _not_a_result(path, error) from error
+
+
+def _not_a_result(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path}: not a result that this mrcr can read: {error}",
+        hint=f"It reads what `mrcr run` writes as {RESULT_FILE}, of schema version"
+        f" {SCHEMA_VERSION}.",
+    )
