@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mrcr_action.comparison.comparable import check_settings
+from mrcr_action.comparison.comparable import check_settings, check_template
 from mrcr_action.comparison.document import Against
-from mrcr_action.comparison.pairs import graded_in, samples_of
+from mrcr_action.comparison.pairs import graded_in, planned, samples_of
 from mrcr_action.comparison.verdict import compare, side_of
 from mrcr_action.data.shards import Shards
-from mrcr_action.errors import INTERNAL_HINT, DataError, MrcrError, UsageError
+from mrcr_action.errors import INTERNAL_HINT, CannotJudge, DataError, MrcrError, UsageError
 from mrcr_action.publish import publishable
 from mrcr_action.report.files import REPORTS
 from mrcr_action.result import Check
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     from mrcr_action.comparison.document import Comparing
     from mrcr_action.config import RunConfig
+    from mrcr_action.plan import Plan
     from mrcr_action.result import Result, State
+    from mrcr_action.template import Preflight
 
 BUCKET = "baseline"
 """What stands in a check in the place of a bucket."""
@@ -93,6 +95,32 @@ def _check_settings(baseline: Baseline, config: RunConfig) -> None:
                 hint="Make a new baseline with this configuration, or take the change back.",
                 details=error.details,
             ) from error
+
+
+def check_plan(baseline: Baseline, seen: Preflight | None, plan: Plan) -> None:
+    """See that a run can be compared when it is over, before it asks for hours.
+
+    Args:
+        baseline: what it is to be compared with.
+        seen: what is known of the chat template.
+        plan: what is to be asked.
+
+    Raises:
+        CannotJudge: the chat template is another, or the baseline graded none of the samples.
+    """
+    called = f"baseline: {baseline.path}"
+    try:
+        check_template(baseline.result, seen, NAMES)
+    except UsageError as error:
+        raise CannotJudge(f"{called}: {error}", hint=error.hint) from error
+    before = samples_of(baseline.result, called)
+    records = [before.get(key) for key in planned(plan)]
+    if not any(record is not None and record.grade is not None for record in records):
+        raise CannotJudge(
+            f"{called}: none of the {len(records)} samples of this run was graded in it",
+            hint="Make a new baseline: other rows, another seed or another choice of samples are"
+            " other questions.",
+        )
 
 
 def check_place(baseline: Baseline, folders: Iterable[Path], saved: str | None) -> None:

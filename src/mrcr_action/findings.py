@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class Findings:
     """What is known so far; turned into a `Result` at any moment, also after a failure."""
 
+    baseline: Baseline | None = None
+    """What the run is compared with when it is over."""
     model: ModelEntry | None = None
     version: str | None = None
     data: DataInfo | None = None
@@ -50,12 +52,7 @@ class Findings:
 
 
 def result_of(
-    found: Findings,
-    resolved: Resolved,
-    server: Server,
-    *,
-    invocation: tuple[str, ...],
-    baseline: Baseline | None = None,
+    found: Findings, resolved: Resolved, server: Server, *, invocation: tuple[str, ...]
 ) -> Result:
     """The document about what was found, whole or partial.
 
@@ -64,7 +61,6 @@ def result_of(
         resolved: the configuration.
         server: its address and command.
         invocation: command line that repeats the run.
-        baseline: what it is compared with.
     """
     config = resolved.config
     records = found.records
@@ -141,9 +137,9 @@ def result_of(
         notes=(*found.notes, *one_sample_decides(buckets, config)),
         records=tuple(records),
     )
-    if baseline is None:
+    if found.baseline is None:
         return result
-    against = compared(baseline, result)
+    against = compared(found.baseline, result)
     return msgspec.structs.replace(result, verdict=verdict(check_of(against)), baseline=against)
 
 

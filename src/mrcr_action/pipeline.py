@@ -17,6 +17,7 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mrcr_action.baseline import check_plan
 from mrcr_action.choice import Choice
 from mrcr_action.client import ApiError, Client, Denied, ModelEntry
 from mrcr_action.collect import Collector
@@ -75,7 +76,7 @@ async def run(
     Raises:
         OutputError: the journal cannot be written at all.
     """
-    found = Findings(notes=list(notes))
+    found = Findings(notes=list(notes), baseline=baseline)
     if "--trust-remote-code" in (word.replace("_", "-") for word in server.command):
         found.notes.append("The model's repository may run its own code (trust_remote_code).")
     found.notes.extend(toothless(resolved.config))
@@ -98,7 +99,7 @@ async def run(
                 message="the run was cancelled",
                 exit_code=ExitCode.CANCELLED,
             )
-    return result_of(found, resolved, server, invocation=invocation, baseline=baseline)
+    return result_of(found, resolved, server, invocation=invocation)
 
 
 def exit_code(result: Result) -> int:
@@ -152,8 +153,11 @@ async def _find(
                 found.data = choice.shards.info()
             assert found.plan is not None
             assert found.model is not None
-            # Without every cell that was asked for by name there is no verdict: why ask for hours.
+            # Without every cell that was asked for by name, or a baseline that knows some of the
+            # samples, there is no verdict: why ask for hours.
             check_cells(found.plan)
+            if found.baseline is not None:
+                check_plan(found.baseline, found.preflight, found.plan)
             begin = time.perf_counter()
             collector = Collector(
                 config=config,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mrcr_action.config import RunConfig
     from mrcr_action.result import DataInfo, Result
+    from mrcr_action.template import Preflight
 
 Names = tuple[str, str]
 """What sentences call the two results."""
@@ -37,9 +38,7 @@ def check_comparable(a: Result, b: Result, names: Names = NAMES) -> None:
         UsageError: they did not; it names every setting that differs, with both values.
     """
     differing = _differences(_settings(a.config, a.data), _settings(b.config, b.data))
-    template = _template(a), _template(b)
-    if all(template) and template[0] != template[1]:
-        differing.append(("chat template and tokenizer", template[0][:12], template[1][:12]))
+    differing += _of_templates(a.preflight, b.preflight)
     refuse(_told(differing, names), names)
 
 
@@ -57,6 +56,22 @@ def check_settings(a: Result, config: RunConfig, data: DataInfo, names: Names = 
     """
     differing = _differences(_settings(a.config, a.data), _settings(config, data))
     refuse(_told(differing, names), names)
+
+
+def check_template(a: Result, seen: Preflight | None, names: Names = NAMES) -> None:
+    """See that a chat template makes of a prompt what it made for a result, as far as both show.
+
+    Raises:
+        UsageError: it does not.
+    """
+    refuse(_told(_of_templates(a.preflight, seen), names), names)
+
+
+def _of_templates(a: Preflight | None, b: Preflight | None) -> list[tuple[str, str, str]]:
+    prints = _fingerprint(a), _fingerprint(b)
+    if not all(prints) or prints[0] == prints[1]:
+        return []
+    return [("chat template and tokenizer", prints[0][:12], prints[1][:12])]
 
 
 def _told(differing: Iterable[tuple[str, str, str]], names: Names) -> list[tuple[str, str]]:
@@ -98,7 +113,7 @@ def notes_on(a: Result, b: Result, names: Names = NAMES) -> list[str]:
         for what, values in _told(_differences(_circumstances(a), _circumstances(b)), names)
     ]
     sides = tuple(zip(names, (a, b), strict=True))
-    unseen = [name for name, result in sides if not _template(result)]
+    unseen = [name for name, result in sides if not _fingerprint(result.preflight)]
     if unseen:
         notes.append(
             f"What the chat template made of a prompt is not known of {' and '.join(unseen)}, so"
@@ -166,8 +181,8 @@ def _dataset(data: DataInfo) -> str:
     return f"{data.origin or data.dataset} at {data.revision}"
 
 
-def _template(result: Result) -> str:
-    return result.preflight.fingerprint if result.preflight else ""
+def _fingerprint(seen: Preflight | None) -> str:
+    return seen.fingerprint if seen else ""
 
 
 def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:

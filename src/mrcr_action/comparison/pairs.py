@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mrcr_action.comparison.comparable import Names
     from mrcr_action.comparison.document import Fate
     from mrcr_action.grade import Grade
+    from mrcr_action.plan import Plan
     from mrcr_action.result import Record, Result
 
 Key = tuple[str, int, str, str]
@@ -128,7 +129,7 @@ def samples_of(result: Result, side: str) -> Samples:
     """
     found: Samples = {}
     if result.plan is not None:
-        found = {(a.shard, a.row, a.sha256, a.pass_name): None for a in result.plan.asks}
+        found = dict.fromkeys(planned(result.plan))
     for record in result.records:
         key = (record.shard, record.row, record.sha256, record.pass_name)
         if found.get(key) is not None:
@@ -138,6 +139,11 @@ def samples_of(result: Result, side: str) -> Samples:
             )
         found[key] = record
     return found
+
+
+def planned(plan: Plan) -> list[Key]:
+    """The samples of a plan, in its order."""
+    return [(ask.shard, ask.row, ask.sha256, ask.pass_name) for ask in plan.asks]
 
 
 def graded_in(samples: Samples) -> int:

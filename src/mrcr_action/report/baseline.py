@@ -74,7 +74,7 @@ def baseline_markdown(against: Against) -> str:
     folded = [_table(rate_table(comparison, SIDES), words=1)]
     folded += [markdown(line, LONGEST_NOTE) for line in _asides(comparison)]
     if comparison.flips:
-        folded.insert(0, _table(flip_table(comparison, SIDES), words=2))
+        folded.insert(0, _table(flip_table(comparison, SIDES), words=2, last_is_word=True))
     if left := _left_out(comparison):
         folded.insert(1, left)
     title = markdown(flips_title(comparison).capitalize())
@@ -102,8 +102,10 @@ def _baseline(against: Against) -> str:
     )
 
 
-def _table(rows: Sequence[Sequence[str]], *, words: int) -> str:
+def _table(rows: Sequence[Sequence[str]], *, words: int, last_is_word: bool = False) -> str:
     """A table whose first columns are words and the others figures; no cell holds markup."""
     head, *body = ("| " + " | ".join(map(markdown, row)) + " |" for row in rows)
     rule = "|" + " --- |" * words + " ---: |" * (len(rows[0]) - words)
+    if last_is_word:
+        rule = rule.removesuffix(" ---: |") + " --- |"
     return "\n".join([head, rule, *body])
