@@ -323,6 +323,50 @@ def test_a_threshold_that_no_server_can_miss_gates_nothing(attached: Callable[..
     assert (step.code, [one.title for one in step.log.annotations]) == (0, ["MRCR gated nothing"])
 
 
+def test_a_baseline_gates_a_job_without_a_threshold(attached: Callable[..., Step]) -> None:
+    attached(thresholds="", samples_per_cell="3", output_dir="base")
+    env = {"MRCR_BASELINE": "base"}
+    same = attached(thresholds="", samples_per_cell="3", env=env)
+    worse = attached("wrong-needle@%4", thresholds="", samples_per_cell="3", env=env)
+
+    assert (same.code, same.log.annotations) == (0, [])
+    assert same.outputs["conclusion"] == "pass"
+    assert worse.code == 1, worse.text
+    (annotation,) = worse.log.annotations
+    assert (annotation.level, annotation.title) == (
+        "error",
+        "MRCR of run: worse than the baseline",
+    )
+    assert "### Against the baseline" in worse.summary
+
+
+def test_a_baseline_that_is_missing_fails_the_job_whatever_it_fails_on(
+    attached: Callable[..., Step],
+) -> None:
+    step = attached(env={"MRCR_BASELINE": "base"}, fail_on="never")
+
+    assert step.code == 2
+    assert "baseline: base: cannot be read: No such file" in step.summary.replace("\\", "")
+
+
+@pytest.mark.parametrize("place", ["base", "base/result.json"])
+def test_a_baseline_lies_in_the_workspace(job: Job, place: str) -> None:
+    workspace, outside = job.folder / "workspace", job.folder / "outside"
+    outside.mkdir()
+    (outside / "result.json").write_text("{}")
+    if place == "base":
+        (workspace / "base").symlink_to(outside)
+    else:
+        (workspace / "base").mkdir()
+        (workspace / "base/result.json").symlink_to(outside / "result.json")
+    (workspace / "ci.yaml").write_text("baseline: base\n")
+
+    step = job(config="ci.yaml", model="m", server="process")
+
+    assert step.code == 2
+    assert f"ci.yaml: baseline: {place}: lies outside the workspace" in step.text
+
+
 @pytest.mark.parametrize("name", ["config", "dataset"])
 def test_a_name_that_is_too_long_is_a_wrong_input(job: Job, name: str) -> None:
     inputs: dict[str, Any] = {"model": "m", "server": "process"} | {name: "x" * 5_000}

@@ -432,6 +432,7 @@ def test_a_scalar_threshold_of_vllms_own_format_is_read(tmp_path: Path) -> None:
         ),
         ({"host": "user:hunter2@h"}, "--host: expected a name or an address, such as 127.0.0.1"),
         ({"host": "a b"}, "--host: expected a name or an address"),
+        ({"max_regression": "0.02"}, "--max-regression: 0.02: no baseline is set to compare with"),
         ({"extra_body": "{n: 2}"}, "--extra-body: n cannot be changed"),
         ({"extra_body": "{stream: false}"}, "--extra-body: stream cannot be changed"),
     ],
@@ -542,3 +543,30 @@ def test_a_number_of_samples_that_leaves_a_named_cell_without_any_is_an_error() 
     }
     with pytest.raises(ConfigError, match="--num-samples: 2: leaves no sample for 8 needles"):
         resolve(None, {}, flags)
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_variable_is_no_baseline_and_no_way_around_one(tmp_path: Path, blank: str) -> None:
+    environ = {"MRCR_BASELINE": blank}
+    with pytest.raises(ConfigError, match=r"^environment: MRCR_BASELINE: is blank"):
+        resolve(None, environ, {})
+    path = write(tmp_path, "baseline: base\n")
+    assert resolve(path, environ, {}).config.baseline == "base"
+
+
+@pytest.mark.parametrize("blank", ["", "~", "''"])
+def test_a_blank_baseline_in_a_file_is_an_error(tmp_path: Path, blank: str) -> None:
+    path = write(tmp_path, f"baseline: {blank}\n")
+    assert failure(path).startswith(f"{path}:1: baseline: ")
+
+
+def test_the_home_folder_of_a_baseline_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    config = resolve(None, {}, {"baseline": "~/base"}).config
+    assert config.baseline == "/home/somebody/base"
+
+
+@pytest.mark.parametrize("value", ["-0.1", "1.5", "few"])
+def test_a_regression_that_is_no_ratio_is_an_error(value: str) -> None:
+    said = failure(None, baseline="base", max_regression=value)
+    assert said.startswith("--max-regression: ")
