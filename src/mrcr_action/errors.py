@@ -14,9 +14,10 @@
         ├── OutOfTime       3   the run took longer than it may
         └── OutputError     3   a report cannot be written
 
-Exit codes: 0 pass, 1 a threshold was missed, 2 usage or configuration, 3 cannot judge
-(inconclusive), 130 cancelled. An error's text is one line that says what is wrong; ``hint``
-says what to do next; ``details`` may hold further lines, such as the end of a server's log.
+Exit codes: 0 pass, 1 a threshold was missed or the run is worse than its baseline, 2 usage or
+configuration, 3 cannot judge (inconclusive), 130 cancelled. An error's text is one line that says
+what is wrong; ``hint`` says what to do next; ``details`` may hold further lines, such as the end of
+a server's log.
 """
 
 from __future__ import annotations

@@ -108,3 +108,11 @@ def test_a_least_is_missed_from_below_and_a_most_from_above(
     expected: bool,  # noqa: FBT001
 ) -> None:
     assert can_be_missed(metric, threshold, tolerance) == expected
+
+
+@pytest.mark.parametrize(("allowed", "said"), [(None, 0), (0.99, 0), (1.0, 1)])
+def test_a_baseline_that_no_server_can_fall_behind_is_said(
+    allowed: float | None, said: int
+) -> None:
+    notes = toothless(RunConfig(baseline="base", max_regression=allowed))
+    assert notes == ["With a max_regression of 1 no fall against the baseline is too large."] * said
