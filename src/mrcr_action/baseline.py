@@ -19,7 +19,14 @@ from mrcr_action.comparison.document import Against
 from mrcr_action.comparison.pairs import graded_in, planned, samples_of
 from mrcr_action.comparison.verdict import compare, side_of
 from mrcr_action.data.shards import Shards
-from mrcr_action.errors import INTERNAL_HINT, CannotJudge, DataError, MrcrError, UsageError
+from mrcr_action.errors import (
+    INTERNAL_HINT,
+    CannotJudge,
+    DataError,
+    ExitCode,
+    MrcrError,
+    UsageError,
+)
 from mrcr_action.publish import publishable
 from mrcr_action.report.files import REPORTS
 from mrcr_action.result import Check
@@ -153,6 +160,11 @@ def compared(baseline: Baseline, result: Result) -> Against:
     """
     path = str(baseline.path)
     side = side_of(baseline.result, path, samples_of(baseline.result, path))
+    stopped = result.problem
+    if stopped is not None and stopped.exit_code == ExitCode.CANCELLED:
+        # Nothing would come of it, and of thousands of samples it takes seconds, which a runner
+        # does not leave.
+        return Against(baseline=side, problem=stopped.message)
     try:
         found = compare(
             baseline.result,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ def file_of(name: str, *, wanted: str = "two") -> Path:
         DataError: it is a folder without one.
     """
     path = Path(name)
-    if not path.is_dir():
+    # Unlike the method of a path, it takes a name that is too long for one.
+    if not os.path.isdir(path):  # noqa: PTH112
         return path
     if not (path / RESULT_FILE).exists():
         several = sorted(found.parent.name for found in path.glob(f"*/{RESULT_FILE}"))
@@ -58,9 +60,9 @@ def text_of(path: Path) -> bytes:
     """
     try:
         return path.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the latter for a name that can be none
         raise DataError(
-            f"{path}: cannot be read: {error.strerror}",
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}",
             hint="Name the output folder of a run, or its result.json.",
         ) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -318,3 +319,18 @@ def test_text_of_a_baseline_is_inert_in_every_report(
     assert "@octocat" not in beyond_code
     assert "<script>" not in beyond_code
     assert baseline_case(ended.folder) is not None
+
+
+def test_a_cancelled_run_says_what_it_was_to_be_compared_with(
+    mrcr: Mrcr, dataset: Path, baseline: Path, start_standin: StartStandIn
+) -> None:
+    slow = start_standin("--fault", "slow=30")
+    running = mrcr.start(*arguments(slow, dataset), "--baseline", baseline)
+    running.wait_for("Asking 27 samples")
+    running.process.send_signal(signal.SIGINT)
+    ended = running.wait()
+
+    assert ended.code == 130, ended.said
+    against = ended.result.baseline
+    assert against is not None
+    assert (against.comparison, against.problem) == (None, "the run was cancelled")

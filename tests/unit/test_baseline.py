@@ -18,7 +18,7 @@ from mrcr_action.comparison.document import Against
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import CannotJudge, UsageError
 from mrcr_action.gate import judge
-from mrcr_action.result import Record, Result, decode_result, encode_result
+from mrcr_action.result import Problem, Record, Result, decode_result, encode_result
 from mrcr_action.template import Preflight
 
 MakeResult = Callable[..., Result]
@@ -92,6 +92,12 @@ def test_a_baseline_is_read_by_its_file_or_its_folder(
     found = read_baseline(config)
     assert found is not None
     assert (found.path, found.result.num_samples) == (path, 1)
+
+
+@pytest.mark.parametrize("name", ["absent", "x" * 5_000, "a\0b"])
+def test_a_name_that_leads_to_no_file_is_an_error_of_the_configuration(name: str) -> None:
+    with pytest.raises(UsageError, match=r"^baseline: .*: cannot be read: "):
+        read_baseline(RunConfig(baseline=name))
 
 
 @pytest.mark.parametrize(
@@ -204,6 +210,14 @@ def test_settings_that_differ_after_all_leave_no_verdict(of_ratios: MakeResult) 
     assert found.comparison is None
     assert check_of(found).state == "inconclusive"
     assert "max_tokens: 2048 in the baseline, 5 in this run" in found.problem
+
+
+def test_a_cancelled_run_is_not_compared_but_reported(of_ratios: MakeResult) -> None:
+    problem = Problem(kind="Cancelled", message="the run was cancelled", exit_code=130)
+    result = msgspec.structs.replace(of_ratios([0.0] * 8), problem=problem)
+    found = compared(Baseline(Path("base"), of_ratios([1.0] * 8)), result)
+    assert (found.comparison, found.problem) == (None, "the run was cancelled")
+    assert check_of(found).state == "inconclusive"
 
 
 def test_a_fault_of_the_comparison_costs_no_result(
