@@ -203,8 +203,9 @@ def _rate_check(bucket: Bucket, config: RunConfig, own: Bounds, bound: Bound) ->
 
 
 def _failure_check(bucket: Bucket, config: RunConfig, bound: Bound) -> Check:
-    # What a stopped run did not come to is no failure, but may have become one.
-    certain = (bucket.lost - bucket.unasked) / bucket.asked if bucket.asked else 0.0
+    # What a stopped run did not come to is no failure, nor do the first few stand for the others.
+    had, lost = bucket.asked - bucket.unasked, bucket.lost - bucket.unasked
+    certain = lost / max(bucket.asked, bucket.wanted, 1)
     needed = config.min_samples or bucket.wanted
     lack = ""
     if certain > bound.bound:
@@ -215,7 +216,7 @@ def _failure_check(bucket: Bucket, config: RunConfig, bound: Bound) -> Check:
         lack = f"{bucket.unasked} of {bucket.asked} samples were not asked to the end"
     elif bucket.asked < needed:
         lack = f"only {bucket.asked} of {bucket.wanted} samples asked, {needed} are needed"
-    return _rate(bucket, bound, bucket.failure_rate, bucket.asked, lack)
+    return _rate(bucket, bound, lost / had if had else None, had, lack)
 
 
 def _rate(bucket: Bucket, bound: Bound, measured: float | None, n: int, lack: str) -> Check:

@@ -334,3 +334,14 @@ def test_a_cancelled_run_says_what_it_was_to_be_compared_with(
     against = ended.result.baseline
     assert against is not None
     assert (against.comparison, against.problem) == (None, "the run was cancelled")
+
+
+def test_a_shorter_window_that_asks_less_than_the_baseline_is_never_green(
+    run: Run, healthy: StandIn
+) -> None:
+    ended = run(healthy, "--num-samples", "18", "--max-prompt-tokens", "2000")
+
+    assert ended.code == 3, ended.said
+    said = "graded in the baseline, is graded in this run; no regression among the others"
+    assert "baseline: no verdict: nothing of n2/2K-4K" in ended.result.verdict.summary
+    assert said in ended.result.verdict.summary

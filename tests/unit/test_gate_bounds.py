@@ -204,6 +204,26 @@ def test_what_a_stopped_run_did_not_ask_is_no_failure_of_the_server(
     assert check.state == ("inconclusive" if unasked and expected == "pass" else expected)
 
 
+def test_the_first_of_a_run_that_was_cut_off_do_not_stand_for_all(make_bucket: MakeBucket) -> None:
+    config = config_of({"n8": {"failure_rate": 0.1}})
+    # One failure of twenty would do, whatever share it is of those asked in time.
+    cut_off = make_bucket(8, None, wanted=20, asked=1, failed=1)
+    assert judge([cut_off], config).conclusion == "inconclusive"
+    # Three of twenty are too many, even if all others had been answered.
+    worse = make_bucket(8, None, wanted=20, asked=3, failed=3)
+    assert judge([worse], config).conclusion == "fail"
+
+
+def test_a_failure_rate_is_told_of_the_requests_that_the_server_had(
+    make_bucket: MakeBucket,
+) -> None:
+    bucket = make_bucket(8, asked=10, scored=2, failed=8, unasked=6)
+    check = judge([bucket], config_of({"n8": {"failure_rate": 0.1}})).checks[1]
+    assert check.message == "failure_rate_n8: 0.5000 > 0.1000"
+    assert (check.measured, check.samples) == (0.5, 4)
+    assert check.interval == share_interval(2, 4)
+
+
 def test_a_failure_rate_needs_as_many_requests_as_were_asked_for(make_bucket: MakeBucket) -> None:
     bucket = make_bucket(8, wanted=20, asked=10)
     config = config_of({"n8": {"failure_rate": 0.5}})

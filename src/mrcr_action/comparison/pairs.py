@@ -38,8 +38,7 @@ class Pair:
     @property
     def cell(self) -> str | None:
         """Such as ``n8/64K-128K``; None beyond the longest bin."""
-        found = bin_of(self.a.o200k_tokens)
-        return None if found is None else f"n{self.a.n_needles}/{found}"
+        return cell_of(self.a)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +57,15 @@ class SharedSamples:
     def missed(self) -> int:
         """Samples that A graded and B, which planned them too, did not."""
         return sum(sample.outcome_a in {"scored", "truncated"} for sample in self.lost)
+
+    @property
+    def gaps(self) -> list[str]:
+        """Cells of which A graded samples and none is graded in both."""
+        tested = {pair.cell for pair in self.graded}
+        in_a = [record for record in self.a.values() if record is not None and record.grade]
+        in_a.sort(key=lambda record: (record.n_needles, record.o200k_tokens))
+        cells = dict.fromkeys(cell_of(record) for record in in_a)
+        return [cell for cell in cells if cell is not None and cell not in tested]
 
     def notes(self, names: Names = NAMES) -> list[str]:
         """What a reader has to know of the samples that are not shared, each a sentence."""
@@ -144,6 +152,12 @@ def samples_of(result: Result, side: str) -> Samples:
 def planned(plan: Plan) -> list[Key]:
     """The samples of a plan, in its order."""
     return [(ask.shard, ask.row, ask.sha256, ask.pass_name) for ask in plan.asks]
+
+
+def cell_of(record: Record) -> str | None:
+    """The cell that a sample lies in; None beyond the longest bin."""
+    found = bin_of(record.o200k_tokens)
+    return None if found is None else f"n{record.n_needles}/{found}"
 
 
 def graded_in(samples: Samples) -> int:

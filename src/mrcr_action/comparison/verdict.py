@@ -2,7 +2,8 @@
 
 Only samples that were graded in both are compared. Those that A graded and B lost are counted and
 named; more of them than B's own budget (``max_failures``) keep the verdict from being green, since
-a server that cannot answer is not as good as before. Nor is it green when the mean of all samples
+a server that cannot answer is not as good as before. Nor is it green when nothing of a cell that A
+graded is graded in B, when A graded next to nothing of what B did, or when the mean of all samples
 fell by more than is allowed and that may be chance.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from mrcr_action.bins import known_bin
 from mrcr_action.comparison.comparable import NAMES, check_comparable, notes_on
 from mrcr_action.comparison.document import (
     BucketChange,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from mrcr_action.comparison.comparable import Names
     from mrcr_action.comparison.document import Comparing, State
     from mrcr_action.comparison.pairs import Pair, Samples, SharedSamples
+    from mrcr_action.config import RunConfig
     from mrcr_action.grade import Grade
     from mrcr_action.result import Record, Result
 
@@ -98,6 +101,7 @@ def compare(
         "" if by_chance else f" of more than {allowed:g}",
         missed=shared.missed,
         budget=b.config.max_failures,
+        blind=_blind(shared, b, names),
         names=names,
     )
     flips = _flips(shared.graded)
@@ -205,7 +209,13 @@ def _state(
 
 
 def _conclude(
-    buckets: Sequence[BucketChange], limit: str, *, missed: int, budget: int, names: Names
+    buckets: Sequence[BucketChange],
+    limit: str,
+    *,
+    missed: int,
+    budget: int,
+    blind: str,
+    names: Names,
 ) -> tuple[Comparing, str]:
     """The verdict, and a line about it; ``limit`` is how much was allowed, in words."""
     overall = buckets[0]
@@ -220,6 +230,8 @@ def _conclude(
             f" in {names[1]} (its max_failures is {budget}); no regression{limit} among the others"
         )
         return "inconclusive", summary
+    if blind:
+        return "inconclusive", f"No verdict: {blind}; no regression{limit} among the others"
     if overall.state == "unclear":
         summary = (
             f"No verdict: {_told(overall)}, which may be chance: {overall.changed} of"
@@ -233,6 +245,35 @@ def _conclude(
         f" samples, of which {overall.changed} changed"
     )
     return "no regression", summary
+
+
+def _blind(shared: SharedSamples, b: Result, names: Names) -> str:
+    """What the comparison cannot see, where that is too much for a verdict; else nothing.
+
+    A server with a shorter window than before, for one, is asked nothing of what it lost.
+    """
+    gaps = [cell for cell in shared.gaps if not _is_left_out(cell, b.config)]
+    if gaps:
+        more = f" and {len(gaps) - BUCKETS_TOLD} more" if len(gaps) > BUCKETS_TOLD else ""
+        told = f"{', '.join(gaps[:BUCKETS_TOLD])}{more}"
+        return f"nothing of {told}, graded in {names[0]}, is graded in {names[1]}"
+    graded = graded_in(shared.b)
+    if 2 * len(shared.graded) < graded and 2 * len(shared.graded) < len(shared.asked):
+        known = f"{len(shared.graded)} of {graded} samples graded in {names[1]}"
+        return f"only {known} are graded in {names[0]}"
+    return ""
+
+
+def _is_left_out(cell: str, config: RunConfig) -> bool:
+    """Whether a configuration leaves a cell out on purpose."""
+    n, _, own = cell.partition("/")
+    if config.bins is not None and own not in map(str, map(known_bin, config.bins)):
+        return True
+    for left_out in config.exclude:
+        needles, slash, name = left_out.rpartition("/")
+        if str(known_bin(name)) == own and (not slash or needles == n):
+            return True
+    return False
 
 
 def _told(bucket: BucketChange) -> str:

@@ -345,3 +345,60 @@ def test_four_bad_samples_are_more_than_max_regression_of_all_and_no_proof_of_on
     )
     assert states(apart)["n8"] == "unclear"
     assert apart.conclusion == "no regression"
+
+
+@pytest.fixture
+def narrowed(make_result: Callable[..., Result], make_record: MakeRecord) -> Compared:
+    """Compares twelve samples of two cells with the first six, those of the shorter cell."""
+
+    def make(**of_b: Any) -> Comparison:
+        common: dict[str, Any] = {"protocol": "openai", "needles": (2,)}
+        records = [make_record(i, 0.9, o200k_tokens=(6_000, 12_000)[i // 6]) for i in range(12)]
+        return compare(
+            make_result(config=RunConfig(**common), records=records),
+            make_result(config=RunConfig(**common, **of_b), records=records[:6]),
+            paths=("a", "b"),
+        )
+
+    return make
+
+
+def test_a_cell_that_is_no_longer_tested_keeps_the_verdict_from_being_green(
+    narrowed: Compared,
+) -> None:
+    comparison = narrowed()
+
+    assert comparison.conclusion == "inconclusive"
+    assert comparison.summary == (
+        "No verdict: nothing of n2/8K-16K, graded in A, is graded in B; no regression among the"
+        " others"
+    )
+
+
+@pytest.mark.parametrize(
+    "of_b",
+    [
+        {"bins": ("4k-8k",)},
+        {"exclude": ("8K-16K",)},
+        {"exclude": ("n2/8k-16k", "n2/512K-1M")},
+        {"bins": ("4K-8K", "8K-16K"), "exclude": ("n2/8K-16K",)},
+    ],
+)
+def test_a_cell_that_is_left_out_on_purpose_is_not_missed(
+    narrowed: Compared, of_b: dict[str, Any]
+) -> None:
+    assert narrowed(**of_b).conclusion == "no regression"
+
+
+@pytest.mark.parametrize("of_b", [{"exclude": ("n4/8K-16K",)}, {"bins": ("8K-16K",)}])
+def test_what_is_left_out_of_others_is_missed_all_the_same(
+    narrowed: Compared, of_b: dict[str, Any]
+) -> None:
+    assert narrowed(**of_b).conclusion == "inconclusive"
+
+
+def test_a_baseline_that_graded_next_to_nothing_lets_nothing_pass(compared: Compared) -> None:
+    comparison = compared([1.0] * 2 + [None] * 16, [1.0] * 18)
+
+    assert comparison.conclusion == "inconclusive"
+    assert "only 2 of 18 samples graded in B are graded in A" in comparison.summary
