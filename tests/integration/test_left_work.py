@@ -38,7 +38,7 @@ sys.exit(cli.main(["schema", "config"]))
 
 # A command that reads parquet in its own thread.
 READING = f"""
-import sys
+import signal, sys
 from mrcr_action import cli
 from mrcr_action.data import parquet
 
@@ -47,6 +47,8 @@ def command(options):
         print("reading", flush=True)
         connection.execute({ENDLESS!r}).fetchall()
 
+# Shells let what they run in the background ignore it, and that is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 cli.COMMANDS["schema"] = command
 sys.exit(cli.main(["schema", "config"]))
 """
