@@ -57,6 +57,7 @@ def run_suite(
     *,
     begins: Callable[[str], None] = lambda _name: None,
     show: Callable[[Result, Sequence[Path]], None] = print_result,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> list[Result]:
     """Run every job, write and print every report.
 
@@ -65,6 +66,7 @@ def run_suite(
         folder: for the reports.
         begins: told the name of every job before it starts.
         show: given every result, with the files that were written of it.
+        cancelled: whether a signal had come before those that come here were heeded.
 
     The reports of one job lie in the folder itself, those of several in a subfolder each; the
     JUnit file and the summary cover all and are written anew after every job, so that a job that
@@ -77,14 +79,13 @@ def run_suite(
     """
     names = unique_names([job.resolved.name for job in jobs])
     folders = (folder, *(folder / name for name in names))
-    baselines = [read_baseline(job.resolved.config) for job in jobs]
-    for job in jobs:
-        for named in filter(None, baselines):
-            check_place(named, folders, job.resolved.config.save_results)
+    baselines = _baselines(jobs, folders)
     prepare_folder(folder)
     unwritten: OutputError | None = None
     results: list[Result] = []
     with locked(folder), _Signals() as signals:
+        if cancelled():
+            signals.receive(0, None)
         # All of them now: were this run cut off, older reports would pass for its own.
         for own in folders:
             remove_reports(own)
@@ -117,6 +118,15 @@ def run_suite(
     return results
 
 
+def _baselines(jobs: Sequence[Job], folders: Sequence[Path]) -> list[Baseline | None]:
+    """What each job is compared with, read before any report is removed."""
+    baselines = [read_baseline(job.resolved.config) for job in jobs]
+    for job in jobs:
+        for named in filter(None, baselines):
+            check_place(named, folders, job.resolved.config.save_results)
+    return baselines
+
+
 def worst_exit_code(results: Sequence[Result]) -> ExitCode:
     """The exit code of a command that ran these."""
     codes = {exit_code(result) for result in results}
@@ -140,7 +150,7 @@ class _Signals:
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(ValueError):
-                self._before[number] = signal.signal(number, self._receive)
+                self._before[number] = signal.signal(number, self.receive)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -159,7 +169,8 @@ class _Signals:
         finally:
             self._cancel = None
 
-    def _receive(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
+    def receive(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
+        """Take note of a signal."""
         self._received = True
         if self._cancel is not None:
             self._cancel()

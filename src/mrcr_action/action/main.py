@@ -50,6 +50,8 @@ def main(environ: Mapping[str, str]) -> int:
     error: MrcrError | None = None
     try:
         # Held back until here, where they are reported.
+        for number in CANCELLING:
+            signal.signal(number, run.cancel)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCELLING)
         code = _judge(run)
     except KeyboardInterrupt:
@@ -94,6 +96,7 @@ def _judge(run: Run) -> ExitCode:
     from mrcr_action.publish import secrets_of
     from mrcr_action.suite import run_suite, worst_exit_code
 
+    run.go_on()
     key = run.environ.get(API_KEY)
     run.commands.mask(secrets_of(RunConfig(), api_key=key, environ=run.environ))
     try:
@@ -105,10 +108,18 @@ def _judge(run: Run) -> ExitCode:
         ) from error
     run.inputs = read_inputs(run.environ)
     resolved = configurations(run)
+    run.go_on()
     run.folder = folder_of(resolved)
     for name in unique_names([one.name for one in resolved]) if len(resolved) > 1 else ():
         # Each has a subfolder, in whose place a checkout may have a link.
         run.workspace.place(str(run.folder / name), called="output_dir")
-    return worst_exit_code(
-        run_suite(jobs_of(run, resolved), run.folder, begins=run.begins, show=run.show)
+    jobs = jobs_of(run, resolved)
+    run.go_on()
+    results = run_suite(
+        jobs,
+        run.folder,
+        begins=run.begins,
+        show=run.show,
+        cancelled=lambda: run.cancelled,
     )
+    return worst_exit_code(results)

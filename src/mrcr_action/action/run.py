@@ -27,6 +27,28 @@ class Run:
     inputs: Inputs | None = None
     folder: Path | None = None
     results: list[Result] = field(default_factory=list)
+    cancelled: bool = False
+    """Whether a signal has come before anything was run."""
+
+    def cancel(self, number: int, frame: object) -> None:  # noqa: ARG002 - signal's interface
+        """Take note of a signal that comes before anything is run; see `go_on`.
+
+        Raises:
+            KeyboardInterrupt: it is the second one. An import that is interrupted may be impossible
+                from then on, and the reports need some, so that the first one interrupts nothing.
+        """
+        if self.cancelled:
+            raise KeyboardInterrupt
+        self.cancelled = True
+
+    def go_on(self) -> None:
+        """Stop here if a signal has come.
+
+        Raises:
+            KeyboardInterrupt: one has.
+        """
+        if self.cancelled:
+            raise KeyboardInterrupt
 
     def begins(self, name: str) -> None:
         """A configuration's turn has come."""
