@@ -11,12 +11,20 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 
+def is_loopback(url: str) -> bool:
+    """Whether an address names this machine; a server's "any address" does, to its clients."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1", "::", "0.0.0.0"} or host.startswith("127.")  # noqa: S104
+
+
 def proxy_for(url: str) -> str | None:
-    """Address of the proxy for an address; None to go there directly.
+    """Address of the proxy for an address; None to go there directly, as to this machine always.
 
     Args:
         url: absolute, of http or https.
     """
+    if is_loopback(url):
+        return None
     parts = urlsplit(url)
     proxies = getproxies()
     host = parts.hostname or ""

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.container.engine import Engine
-from tests.container.images import REPOSITORY, base_image, make_standin_base, provide
+from tests.container.images import (
+    REPOSITORY,
+    base_image,
+    make_standin_base,
+    make_wrapped_base,
+    provide,
+)
 from tests.container.runner import Job
 
 from mrcr_action.bins import parse_bin
@@ -101,17 +107,7 @@ def action_image(
 def team_image(engine: Engine, standin_base: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """An image of somebody else's build of vLLM, which also tells what it sees; see `TEAM_VLLM`."""
     context = tmp_path_factory.mktemp("team")
-    (context / "vllm").write_text(TEAM_VLLM)
-    (context / "vllm").chmod(0o755)
-    (context / "Dockerfile").write_text(
-        f"FROM {standin_base}\n"
-        "RUN mv /usr/local/bin/vllm /usr/local/bin/real-vllm\n"
-        "COPY vllm /usr/local/bin/vllm\n"
-        "VOLUME /scratch\n"
-    )
-    tag = "team/vllm:1"
-    engine.docker("build", "--tag", tag, context, env={"DOCKER_BUILDKIT": "0"})
-    return tag
+    return make_wrapped_base(engine, standin_base, context, vllm=TEAM_VLLM, tag="team/vllm:1")
 
 
 @pytest.fixture(scope="session")

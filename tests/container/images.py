@@ -72,6 +72,28 @@ def make_standin_base(engine: Engine, provided: Provided, tag: str) -> None:
         )
 
 
+def make_wrapped_base(engine: Engine, base: str, folder: Path, *, vllm: str, tag: str) -> str:
+    """Make an image in which a script stands before the stand-in's ``vllm``; returns its tag.
+
+    Args:
+        engine: where it is made.
+        base: the stand-in for vLLM's image.
+        folder: an empty one, for the builder.
+        vllm: the script; it finds the real one as ``real-vllm``.
+        tag: of the new image.
+    """
+    (folder / "vllm").write_text(vllm)
+    (folder / "vllm").chmod(0o755)
+    (folder / "Dockerfile").write_text(
+        f"FROM {base}\n"
+        "RUN mv /usr/local/bin/vllm /usr/local/bin/real-vllm\n"
+        "COPY vllm /usr/local/bin/vllm\n"
+        "VOLUME /scratch\n"
+    )
+    engine.docker("build", "--tag", tag, folder, env={"DOCKER_BUILDKIT": "0"})
+    return tag
+
+
 def _link(source: str, target: str) -> None:
     """Put a large file into the context without copying it, where that can be done."""
     try:

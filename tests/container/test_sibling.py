@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.container.images import make_wrapped_base
 from tests.container.registry import Registry
 
 from mrcr_action.client import Client
@@ -89,17 +90,8 @@ class Started:
 def moody_image(engine: Engine, standin_base: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The stand-in's image, with a ``vllm`` that can also misbehave."""
     context = tmp_path_factory.mktemp("moody")
-    (context / "vllm").write_text(f"#!/bin/sh\n{MODES}")
-    (context / "vllm").chmod(0o755)
-    (context / "Dockerfile").write_text(
-        f"FROM {standin_base}\n"
-        "RUN mv /usr/local/bin/vllm /usr/local/bin/real-vllm\n"
-        "COPY vllm /usr/local/bin/vllm\n"
-        "VOLUME /scratch\n"
-    )
-    tag = "moody/vllm:1"
-    engine.docker("build", "--tag", tag, context, env={"DOCKER_BUILDKIT": "0"})
-    return tag
+    script = f"#!/bin/sh\n{MODES}"
+    return make_wrapped_base(engine, standin_base, context, vllm=script, tag="moody/vllm:1")
 
 
 @pytest.fixture

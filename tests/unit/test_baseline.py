@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.unit.seen import SEEN
 
 from mrcr_action.baseline import (
     MOST_FLIPS,
@@ -19,21 +20,10 @@ from mrcr_action.config import RunConfig
 from mrcr_action.errors import CannotJudge, UsageError
 from mrcr_action.gate import judge
 from mrcr_action.result import Problem, Record, Result, decode_result, encode_result
-from mrcr_action.template import Preflight
 
 MakeResult = Callable[..., Result]
 MakeRecord = Callable[..., Record]
 Against20 = Callable[..., Against]
-
-SEEN = Preflight(
-    two_user_turns=True,
-    merged=False,
-    thinks=False,
-    overhead_tokens=20,
-    tokens_per_message=5.0,
-    fingerprint="a" * 64,
-    notes=(),
-)
 
 
 @pytest.fixture

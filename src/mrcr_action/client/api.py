@@ -6,7 +6,6 @@ import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
 
 import httpx
 from httpx_sse import EventSource, SSEError
@@ -107,7 +106,7 @@ class Client:
                 transport=transport,
                 # A proxy of the environment must never get between this program and a server on
                 # this machine; see docs/architecture.md.
-                proxy=None if is_loopback(base_url) else proxy_for(self.base_url),
+                proxy=proxy_for(self.base_url),
                 verify=httpx.create_ssl_context(),
                 trust_env=False,
                 follow_redirects=False,
@@ -271,12 +270,6 @@ class Client:
         if not isinstance(payload, dict):
             raise Broken(f"{path}: the answer is not a JSON object")
         return payload
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address names this machine; a server's "any address" does, to its clients."""
-    host = urlsplit(url).hostname or ""
-    return host in {"localhost", "::1", "::", "0.0.0.0"} or host.startswith("127.")  # noqa: S104
 
 
 def _conversation(

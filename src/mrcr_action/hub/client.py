@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import httpx
 
 from mrcr_action import __version__
-from mrcr_action.client.api import is_loopback
 from mrcr_action.config.keys import DATASET
 from mrcr_action.errors import DataError
 from mrcr_action.hub.download import CONTACT_SECONDS
 from mrcr_action.hub.errors import OFFLINE_HINT, Unreachable
-from mrcr_action.proxies import proxy_for
+from mrcr_action.proxies import is_loopback, proxy_for
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from mrcr_action.client.api import is_loopback
 from mrcr_action.errors import DataError
 from mrcr_action.hub.errors import (
     OFFLINE_HINT,
@@ -261,7 +260,7 @@ def _contact(url: httpx.URL) -> None:
             "the hub's address is none",
             hint="Check HF_ENDPOINT: it is https://huggingface.co unless set.",
         )
-    if not is_loopback(str(url)) and proxy_for(str(url)):
+    if proxy_for(str(url)):
         return
     failed: list[str] = []
     done = threading.Event()

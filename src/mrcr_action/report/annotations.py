@@ -109,9 +109,7 @@ def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
 
 
 def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
-    said = [check.message, f"Compared with {check.against}", tested(result)]
-    if result.problem is not None:
-        said.append(f"What stopped the run: {result.problem.message}")
+    said = [check.message, f"Compared with {check.against}", tested(result), *_stop(result)]
     return Annotation(
         level=level,
         title=f"MRCR of {_name(result)}: worse than the baseline",
@@ -144,9 +142,8 @@ def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
         graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
         f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
         tested(result),
+        *_stop(result),
     ]
-    if result.problem is not None:
-        said.append(f"What stopped the run: {result.problem.message}")
     return Annotation(
         level=level,
         title=f"MRCR{label} of {_name(result)}: {metric}{_apart(*_sides(worst))}{others}",
@@ -167,6 +164,11 @@ def _of_unclear(result: Result, level: Literal["error", "warning"]) -> Annotatio
         message=_sentences(said) or _clean(result.verdict.summary, LONGEST_MESSAGE),
         file=_file(result),
     )
+
+
+def _stop(result: Result) -> list[str]:
+    """What stopped a run, if something did."""
+    return [] if result.problem is None else [f"What stopped the run: {result.problem.message}"]
 
 
 def _apart(measured: float, needed: float) -> str:

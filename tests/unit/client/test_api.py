@@ -19,7 +19,7 @@ from mrcr_action.client import (
     Tokenized,
     Unavailable,
 )
-from mrcr_action.client.api import is_loopback
+from mrcr_action.proxies import is_loopback
 from mrcr_action.sample import Message
 
 Answer = Callable[[httpx.Request], httpx.Response]

@@ -3,24 +3,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.unit.seen import SEEN
 
 from mrcr_action.comparison.comparable import check_comparable, notes_on, refuse
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import UsageError
 from mrcr_action.result import DataInfo, Problem, Result, ServerInfo
-from mrcr_action.template import Preflight
 
 MakeResult = Callable[..., Result]
-
-SEEN = Preflight(
-    two_user_turns=True,
-    merged=False,
-    thinks=False,
-    overhead_tokens=20,
-    tokens_per_message=5.0,
-    fingerprint="a" * 64,
-    notes=(),
-)
 
 
 @pytest.fixture

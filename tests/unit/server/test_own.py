@@ -67,7 +67,7 @@ def test_the_container_is_the_one_that_the_engine_runs() -> None:
 
 
 MOUNTS = (
-    Mount(source="/srv/work/repo", target="/github/workspace"),
+    Mount(source="/srv/runner/repo", target="/github/workspace"),
     Mount(source="/data", target="/github/workspace/data"),
     Mount(source="/run/docker.sock", target="/var/run/docker.sock"),
 )
@@ -76,8 +76,8 @@ MOUNTS = (
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("/github/workspace", "/srv/work/repo"),
-        ("/github/workspace/sub", "/srv/work/repo"),
+        ("/github/workspace", "/srv/runner/repo"),
+        ("/github/workspace/sub", "/srv/runner/repo"),
         ("/github/workspace/data/x", "/data"),
         ("/github/workspace2", None),
         ("/", None),
