@@ -6,11 +6,17 @@ tests start it as a process of its own, ``python -m mrcr_action.standin``::
     __main__    the command line and the process's life
     connection  bytes to requests, steps to bytes
     routes      which request gets which answer
-    chat        the shape of a chat completion, whole or streamed
+    body        what a request's body asks for
+    chat        what is said, and the shape of a chat completion, whole or streamed
+    refusals    the shape of an error
     reader      the answer an MRCR conversation asks for
     template    what the chat template takes, and what it adds
     tokens      how this server counts tokens
-    faults      what can be made to go wrong, and when
+    prefix_cache  which blocks of which prompts are known
+    faults      what can be made to go wrong
+    when        which questions a fault hits
+    slips       the faults that wait for something: a hit of the cache, a crowd, their chance
+    draws       draws that come out the same each time
     metrics     what /metrics tells
     steps       what an answer is made of
 

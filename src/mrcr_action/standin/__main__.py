@@ -9,11 +9,13 @@ import os
 import signal
 import socket
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mrcr_action.standin.connection import Connection
 from mrcr_action.standin.faults import Fault, FaultPlan, describe_faults, parse_fault, parse_seconds
+from mrcr_action.standin.prefix_cache import DEFAULT_BLOCK_SIZE, DEFAULT_BLOCKS, PrefixCache
 from mrcr_action.standin.routes import Routes, Settings
 from mrcr_action.standin.tokens import parse_token_count
 
@@ -35,17 +37,26 @@ class Options:
     """0 for any free one."""
     startup_delay: float
     """Seconds for which connections are refused, as while a model is loaded."""
+    cache: PrefixCache
+    """Empty."""
+    max_num_batched_tokens: int
+    """Only logged: nothing here is read in chunks."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code: 0, or 1 when it cannot start."""
     options = parse_options(arguments)
+    if problem := _too_small(options.cache, options.settings.max_model_len):
+        sys.stderr.write(f"ValueError: {problem}\n")
+        return 1
     try:
         listener = _bind(options.host, options.port)
     except OSError as error:
         where = f"{options.host}:{options.port}"
         sys.stderr.write(f"stand-in: cannot listen on {where}: {error.strerror or error}\n")
         return 1
+    batched = options.max_num_batched_tokens
+    _log(f"Chunked prefill is enabled with max_num_batched_tokens={batched}.")
     with listener:
         asyncio.run(_serve(options, listener))
     return 0
@@ -70,6 +81,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument("--api-key", default=os.environ.get("VLLM_API_KEY") or None)
     parser.add_argument("--root-path", default="", metavar="/BASE")
     parser.add_argument("--startup-delay", type=_seconds, default=0.0, metavar="SECONDS")
+    _add_cache(parser)
     parser.add_argument("--fault", action="append", default=[], metavar="SPEC", help="see below")
     for ignored in ("--disable-uvicorn-access-log", "--trust-remote-code"):
         parser.add_argument(ignored, action="store_true", help="accepted, as vLLM does; no effect")
@@ -77,6 +89,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     faults: list[Fault] = []
     try:
         max_model_len = parse_token_count(given.max_model_len)
+        batched = parse_token_count(given.max_num_batched_tokens)
         faults.extend(parse_fault(text) for text in given.fault)
     except ValueError as error:
         parser.error(str(error))
@@ -88,11 +101,44 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
             max_model_len=max_model_len,
             api_key=given.api_key,
             root_path=f"/{root_path}" if root_path else "",
+            prompt_tokens_details=given.enable_prompt_tokens_details,
         ),
         faults=FaultPlan(tuple(faults)),
         host=given.host,
         port=given.port,
         startup_delay=given.startup_delay,
+        cache=PrefixCache(
+            block_size=given.block_size,
+            blocks=given.num_gpu_blocks_override
+            or max(DEFAULT_BLOCKS, -(-max_model_len // given.block_size) + 1),
+            enabled=given.enable_prefix_caching,
+        ),
+        max_num_batched_tokens=batched,
+    )
+
+
+def _add_cache(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the cache, with vLLM's flags")
+    switch = argparse.BooleanOptionalAction
+    group.add_argument("--enable-prefix-caching", action=switch, default=True)
+    group.add_argument(
+        "--no-prefix-cache",
+        dest="enable_prefix_caching",
+        action="store_false",
+        help="short for --no-enable-prefix-caching",
+    )
+    group.add_argument("--block-size", type=_positive, default=DEFAULT_BLOCK_SIZE, metavar="TOKENS")
+    group.add_argument(
+        "--num-gpu-blocks-override", type=_positive, metavar="N", help="blocks of the pool"
+    )
+    group.add_argument(
+        "--enable-prompt-tokens-details",
+        action=switch,
+        default=False,
+        help="tell in a usage how many tokens were cached",
+    )
+    group.add_argument(
+        "--max-num-batched-tokens", default="2048", metavar="TOKENS", help="only logged"
     )
 
 
@@ -101,6 +147,28 @@ def _port(text: str) -> int:
     if not 0 <= port <= 65535:  # noqa: PLR2004 - the range of a port
         raise argparse.ArgumentTypeError(f"{text} is not a port from 0 to 65535")
     return port
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _too_small(cache: PrefixCache, max_model_len: int) -> str:
+    """Why a pool cannot hold the longest request, where vLLM does not start; empty if it can.
+
+    The line begins as vLLM's own, so that it is known for the root cause.
+    """
+    fits = cache.capacity * cache.block_size
+    if max_model_len <= fits:
+        return ""
+    return (
+        f"To serve at least one request with the model's max seq len ({max_model_len}), more blocks"
+        f" are needed: {cache.blocks} of {cache.block_size} tokens, less one that is never used,"
+        f" hold {fits} tokens."
+    )
 
 
 def _seconds(text: str) -> float:
@@ -136,7 +204,7 @@ async def _serve(options: Options, listener: socket.socket) -> None:
             await asyncio.wait_for(stopped.wait(), options.startup_delay)
         if stopped.is_set():
             return
-    routes = Routes(options.settings, options.faults)
+    routes = Routes(options.settings, options.faults, options.cache)
     open_connections: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -154,6 +222,13 @@ async def _serve(options: Options, listener: socket.socket) -> None:
     for serving in tuple(open_connections):
         serving.cancel()
     await asyncio.gather(*open_connections, return_exceptions=True)
+
+
+def _log(line: str) -> None:
+    """A line where and as vLLM's logger writes it."""
+    begin = f"(APIServer pid={os.getpid()}) INFO {time.strftime('%m-%d %H:%M:%S')}"
+    sys.stderr.write(f"{begin} [standin.py:1] {line}\n")
+    sys.stderr.flush()
 
 
 def _say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Chat completions: a request read, a completion composed, and its shape over the wire."""
+"""Chat completions: what is said, and its shape over the wire."""
 
 from __future__ import annotations
 
@@ -6,38 +6,21 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.standin.reader import Turn, garble, read
+from mrcr_action.standin.reader import edit, garble, read
 from mrcr_action.standin.steps import Data, Die, Head, Reset, Step, Wait, json_bytes
 from mrcr_action.standin.tokens import CHARACTERS_PER_TOKEN, text_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mrcr_action.standin.body import ChatRequest
     from mrcr_action.standin.faults import Effects
+    from mrcr_action.standin.slips import Slip
 
 _DELTA_SIZES = (8, 12, 16, 10, 14)
 """Characters a delta holds, in turn: uneven, so that no reader can rely on a size."""
 
 _THOUGHT = "The user wants one of several identical requests, so I count them from the start. "
-
-
-class BadRequest(Exception):
-    """The body of a request cannot be used; the text says why, ``param`` which part of it."""
-
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.param = param
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
-    """The part of a request's body that the stand-in heeds."""
-
-    model: str | None
-    turns: tuple[Turn, ...]
-    stream: bool
-    include_usage: bool
-    max_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,60 +43,39 @@ class Completion:
     """``stop``, ``length`` or ``abort``."""
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int | None
+    """How many of the prompt's came from the cache; None where the server does not tell."""
 
     @property
-    def usage(self) -> dict[str, int]:
+    def usage(self) -> dict[str, Any]:
         """The token counts under the API's names."""
-        return {
+        usage: dict[str, Any] = {
             "prompt_tokens": self.prompt_tokens,
             "total_tokens": self.prompt_tokens + self.completion_tokens,
             "completion_tokens": self.completion_tokens,
         }
+        if self.cached_tokens is not None:
+            usage["prompt_tokens_details"] = {"cached_tokens": self.cached_tokens}
+        return usage
 
 
-def parse_turns(body: dict[str, Any]) -> tuple[Turn, ...]:
-    """The ``messages`` of a body; a content in parts is joined.
-
-    Raises:
-        BadRequest: there are none, or one lacks a role or a text content.
-    """
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise BadRequest("messages must be a list of at least one message", "messages")
-    return tuple(_turn(message) for message in messages)
-
-
-def parse_chat(body: dict[str, Any]) -> ChatRequest:
-    """Read the body of a chat request.
-
-    Raises:
-        BadRequest: a field has the wrong type.
-    """
-    turns = parse_turns(body)
-    limit = body.get("max_completion_tokens")
-    if limit is None:
-        limit = body.get("max_tokens")
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise BadRequest(f"max_tokens must be at least 1, got {limit}.", "max_tokens")
-    options = body.get("stream_options") or {}
-    if not isinstance(options, dict):
-        raise BadRequest("stream_options must be an object", "stream_options")
-    return ChatRequest(
-        model=body.get("model"),
-        turns=turns,
-        stream=bool(body.get("stream")),
-        include_usage=bool(options.get("include_usage")),
-        max_tokens=limit,
-    )
-
-
-def compose(request: ChatRequest, effects: Effects, *, prompt_tokens: int, room: int) -> Completion:
+def compose(
+    request: ChatRequest,
+    effects: Effects,
+    slip: Slip,
+    *,
+    prompt_tokens: int,
+    cached_tokens: int | None,
+    room: int,
+) -> Completion:
     """Decide what is said.
 
     Args:
         request: what was asked.
         effects: what goes wrong meanwhile.
+        slip: what else is wrong with the answer.
         prompt_tokens: the length of the prompt, for the usage.
+        cached_tokens: what the usage tells of the cache, if anything.
         room: how many tokens fit behind the prompt; ``max_tokens`` is clamped to it silently.
     """
     budget = room if request.max_tokens is None else min(request.max_tokens, room)
@@ -129,8 +91,9 @@ def compose(request: ChatRequest, effects: Effects, *, prompt_tokens: int, room:
             finish_reason="length",
             prompt_tokens=prompt_tokens,
             completion_tokens=budget,
+            cached_tokens=cached_tokens,
         )
-    text, finish = _said(request, effects), "stop"
+    text, finish = _said(request, effects, slip), "stop"
     if effects.stop_early is not None:
         text = text[: effects.stop_early * CHARACTERS_PER_TOKEN]
     if effects.abort:
@@ -143,6 +106,7 @@ def compose(request: ChatRequest, effects: Effects, *, prompt_tokens: int, room:
         finish_reason=finish,
         prompt_tokens=prompt_tokens,
         completion_tokens=text_tokens(len(reasoning)) + text_tokens(len(text)),
+        cached_tokens=cached_tokens,
     )
 
 
@@ -220,27 +184,12 @@ def stream_steps(
         yield _event("[DONE]", effects)
 
 
-def _turn(message: Any) -> Turn:
-    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-        raise BadRequest("every message needs a role", "messages")
-    content = message.get("content")
-    if isinstance(content, list):
-        content = "".join(
-            part["text"]
-            for part in content
-            if isinstance(part, dict) and isinstance(part.get("text"), str)
-        )
-    if content is None:
-        content = ""
-    if not isinstance(content, str):
-        raise BadRequest("the content of a message must be text", "messages")
-    return Turn(message["role"], content)
-
-
-def _said(request: ChatRequest, effects: Effects) -> str:
-    answer = read(request.turns, window=effects.window, wrong_needle=effects.wrong_needle)
-    text = garble(answer.text) if effects.garble else answer.text
-    said = text if effects.drop_nonce else answer.nonce + text
+def _said(request: ChatRequest, effects: Effects, slip: Slip) -> str:
+    wrong_needle = effects.wrong_needle or slip.wrong_needle
+    answer = read(request.turns, window=effects.window, wrong_needle=wrong_needle)
+    text = garble(answer.text) if effects.garble or slip.garble else answer.text
+    text = edit(text, places=slip.edits, seed=slip.seed)
+    said = text if effects.drop_nonce or slip.drop_nonce else answer.nonce + text
     if effects.think_aloud is not None:
         return f"<think>\n{_filler(effects.think_aloud)}\n</think>\n\n{said}"
     return said

@@ -8,61 +8,29 @@ no question of MRCR has no number, so that the n-th is always the n-th sample.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mrcr_action.standin.draws import parse_share
 from mrcr_action.standin.tokens import parse_token_count
+from mrcr_action.standin.when import When, parse_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Requests from one number to another; to the last one when the end is open."""
-
-    first: int
-    last: int | None
-
-    def hits(self, ordinal: int, salt: str) -> bool:  # noqa: ARG002 - one signature for all
-        """Whether the request of this number, from 1, is meant."""
-        return self.first <= ordinal and (self.last is None or ordinal <= self.last)
-
-
-@dataclass(frozen=True, slots=True)
-class Every:
-    """Every n-th request: the n-th, the 2n-th and so on."""
-
-    n: int
-
-    def hits(self, ordinal: int, salt: str) -> bool:  # noqa: ARG002 - one signature for all
-        """Whether the request of this number, from 1, is meant."""
-        return ordinal % self.n == 0
-
-
-@dataclass(frozen=True, slots=True)
-class Chance:
-    """A share of the requests, drawn by number, so that every run hits the same ones."""
-
-    share: float
-
-    def hits(self, ordinal: int, salt: str) -> bool:
-        """Whether the request is meant; the salt keeps two faults from the same draws."""
-        digest = hashlib.sha256(f"{salt}/{ordinal}".encode()).digest()
-        return int.from_bytes(digest[:8], "big") < self.share * 2**64
-
-
-When = tuple[Span | Every | Chance, ...]
-"""A request is hit if any of these hits it."""
-
-
 def _takes(
-    value: str, parse: Callable[[str], float] | None, help_text: str, *, timed: bool = True
+    value: str,
+    parse: Callable[[str], float] | None,
+    help_text: str,
+    *,
+    timed: bool = True,
+    unsaid: float | None = None,
 ) -> Mapping[str, Any]:
-    return {"value": value, "parse": parse, "help": help_text, "timed": timed}
+    """What is said of a fault; with ``unsaid``, its value may be left out and is that then."""
+    return {"value": value, "parse": parse, "help": help_text, "timed": timed, "unsaid": unsaid}
 
 
 def _tokens(text: str) -> int:
@@ -72,6 +40,19 @@ def _tokens(text: str) -> int:
 def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    tokens = parse_token_count(text)
+    if tokens == 0:
+        raise ValueError("there is no multiple of 0")
+    return tokens
+
+
+def _crowd(text: str) -> int:
+    if _count(text) == 0:
+        raise ValueError("at least 1 completion runs when one is answered")
     return int(text)
 
 
@@ -196,6 +177,28 @@ class Effects:
         metadata=_takes("", None, "/v1/models does not tell max_model_len", timed=False),
     )
     html: bool = field(default=False, metadata=_takes("", None, "200 with a proxy's page in HTML"))
+    stale_hit: int | None = field(
+        default=None,
+        metadata=_takes(
+            "TOKENS", _tokens, "wrong if more than TOKENS (0) came from the cache", unsaid=0
+        ),
+    )
+    evicted_hit: bool = field(
+        default=False,
+        metadata=_takes("", None, "wrong if the prompt was cached and evicted before"),
+    )
+    block_edge: int | None = field(
+        default=None,
+        metadata=_takes("TOKENS", _size, "wrong if the prompt ends 1-24 past a multiple of it"),
+    )
+    batch: int | None = field(
+        default=None,
+        metadata=_takes("N", _crowd, "a few other characters if N completions run at once"),
+    )
+    noise: float | None = field(
+        default=None,
+        metadata=_takes("SHARE", parse_share, "so many completions, drawn anew, are imperfect"),
+    )
 
 
 _KNOWN = {known.name.replace("_", "-"): known for known in fields(Effects)}
@@ -246,15 +249,6 @@ def parse_fault(text: str) -> Fault:
         raise ValueError(f"fault {text!r}: {error}\nthe faults are:\n{describe_faults()}") from None
 
 
-def parse_when(text: str) -> When:
-    """Read ``3``, ``2-5``, ``3-``, ``%4``, ``~0.1`` or a list of these with commas.
-
-    Raises:
-        ValueError: a part is none of these, or can never hit.
-    """
-    return tuple(_part(part.strip()) for part in text.split(","))
-
-
 def describe_faults() -> str:
     """All faults, a line each, for the help and for error messages."""
     return "\n".join(
@@ -271,36 +265,21 @@ def _parse(text: str) -> Fault:
     parse: Callable[[str], float] | None = known.metadata["parse"]
     if parse is None and equals:
         raise ValueError(f"it takes no value, write {_usage(name)}")
-    if parse is not None and not value:
+    unsaid = known.metadata["unsaid"]
+    if parse is not None and not value and (equals or unsaid is None):
         raise ValueError(f"it needs a value, write {_usage(name)}")
     if at and not known.metadata["timed"]:
         raise ValueError("it takes no @WHEN, as no chat request is hit by it")
-    parsed = True if parse is None else parse(value)
+    parsed = True if parse is None else parse(value) if equals else unsaid
     return Fault(name, parsed, parse_when(when) if at else None)
 
 
 def _usage(name: str) -> str:
     metadata = _KNOWN[name].metadata
     value = f"={metadata['value']}" if metadata["value"] else ""
+    if metadata["unsaid"] is not None:
+        value = f"[{value}]"
     return f"{name}{value}" + ("[@WHEN]" if metadata["timed"] else "")
-
-
-def _part(text: str) -> Span | Every | Chance:
-    if match := re.fullmatch(r"([0-9]+)(?:(-)([0-9]*))?", text):
-        first = int(match[1])
-        last = int(match[3]) if match[3] else None if match[2] else first
-        if first >= 1 and (last is None or last >= first):
-            return Span(first, last)
-    elif match := re.fullmatch(r"%([1-9][0-9]*)", text):
-        return Every(int(match[1]))
-    elif match := re.fullmatch(r"~([01]|[01]?\.[0-9]+)", text):
-        share = float(match[1])
-        if 0 < share <= 1:
-            return Chance(share)
-    raise ValueError(
-        f"{text!r} does not say which requests: write 3, 2-5, 3-, %4 (every 4th), "
-        "~0.1 (a tenth of them), or a list such as 1,4-6"
-    )
 
 
 def _effects(faults: Iterable[Fault]) -> Effects:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mrcr_action.standin.draws import draw
 from mrcr_action.standin.tokens import message_tokens
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _QUESTION = re.compile(
     re.DOTALL,
 )
 _REQUEST = re.compile(r"[Ww]rite an? (?P<wanted>.+)", re.DOTALL)
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _GREETING = "Hello! I am a stand-in, not a model: I can only answer the questions of MRCR."
 
 
@@ -135,6 +137,16 @@ def garble(text: str) -> str:
         substitute = "qzxjkvw"[nth % 7]
         garbled[spot] = substitute if text[spot] != substitute else "y"
     return "".join(garbled)
+
+
+def edit(text: str, *, places: int, seed: str) -> str:
+    """Replace up to so many characters, by letters that were not there, as the seed draws them."""
+    edited = list(text)
+    for nth in range(places if text else 0):
+        spot = int(draw(f"{seed}/place/{nth}") * len(text))
+        letters = _LETTERS.replace(text[spot], "")
+        edited[spot] = letters[int(draw(f"{seed}/letter/{nth}") * len(letters))]
+    return "".join(edited)
 
 
 def _first_visible(turns: Sequence[Turn], window: int) -> int:

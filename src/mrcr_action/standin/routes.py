@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 import hmac
-import json
 import time
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from mrcr_action.standin.chat import (
-    BadRequest,
-    ChatRequest,
-    Stamp,
-    compose,
-    parse_chat,
-    parse_turns,
-    stream_steps,
-    whole_steps,
-)
+from mrcr_action.standin.body import BadRequest, ChatRequest, parse_chat, parse_json, parse_turns
+from mrcr_action.standin.chat import Stamp, compose, stream_steps, whole_steps
 from mrcr_action.standin.metrics import Metrics
 from mrcr_action.standin.reader import asked_question
-from mrcr_action.standin.steps import Data, Headers, Reset, Step, Wait, json_reply, whole
-from mrcr_action.standin.template import rendered_ids, require_alternation
-from mrcr_action.standin.tokens import prompt_tokens, text_ids
+from mrcr_action.standin.refusals import error, refusal
+from mrcr_action.standin.slips import Moment, slip
+from mrcr_action.standin.steps import Data, Reset, Step, Wait, json_reply, whole
+from mrcr_action.standin.template import rendered, rendered_ids, require_alternation
+from mrcr_action.standin.tokens import text_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from mrcr_action.standin.faults import Effects, FaultPlan
+    from mrcr_action.standin.prefix_cache import Hold, PrefixCache, Prompt
 
-_ERROR_TYPES = {
-    400: "BadRequestError",
-    404: "NotFoundError",
-    500: "InternalServerError",
-    503: "ServiceUnavailableError",
-}
-_ERROR_TEXTS = {
-    429: "Too many requests. Please try again later.",
-    500: "The server had an error while processing your request.",
-    503: "The queue is full. Please try again later.",
-}
-_BODILESS = (204, 304)
+VERSION = "0.0.0-standin"
+
+_LOOK_SECONDS = 0.005
+"""How often a request looks whether the pool of blocks has room for it."""
+
 _PROXY_PAGE = (
     b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head>"
     b"<body><h1>Sign in to reach this service</h1></body></html>\n"
@@ -72,6 +58,8 @@ class Settings:
     api_key: str | None
     root_path: str
     """Where the routes start, such as ``/base``; empty for the root."""
+    prompt_tokens_details: bool
+    """Whether a usage tells how many tokens of the prompt came from the cache."""
 
 
 @dataclass(slots=True)
@@ -80,6 +68,7 @@ class Routes:
 
     settings: Settings
     faults: FaultPlan
+    cache: PrefixCache
     metrics: Metrics = field(default_factory=Metrics)
     questions: int = 0
     """How many chat requests have arrived that have a number: those that ask MRCR's question, and
@@ -95,24 +84,25 @@ class Routes:
         handlers: dict[str, tuple[str, Callable[[Request], Iterator[Step]]]] = {
             "/health": ("GET", self._health),
             "/metrics": ("GET", self._metrics),
+            "/version": ("GET", self._version),
             "/v1/models": ("GET", self._models),
             "/v1/chat/completions": ("POST", self._chat),
         }
         if not self.faults.always.no_tokenize:
             handlers["/tokenize"] = ("POST", self._tokenize)
         if not request.path.startswith(root):
-            return _error(404, "Not Found")
+            return error(404, "Not Found")
         if path.startswith("/v1") and not self._authorized(request):
             return json_reply(401, {"error": "Unauthorized"})
         if path not in handlers:
-            return _error(404, "Not Found")
+            return error(404, "Not Found")
         method, handler = handlers[path]
         if request.method != method:
-            return _error(405, "Method Not Allowed", None, ("allow", method))
+            return error(405, "Method Not Allowed", None, ("allow", method))
         try:
             return handler(request)
-        except BadRequest as error:
-            return _error(400, str(error), error.param)
+        except BadRequest as problem:
+            return error(400, str(problem), problem.param)
 
     def _authorized(self, request: Request) -> bool:
         key = self.settings.api_key
@@ -124,8 +114,11 @@ class Routes:
         return whole(200 if healthy else 503, b"", "text/plain; charset=utf-8")
 
     def _metrics(self, _: Request) -> Iterator[Step]:
-        text = self.metrics.render(self.settings.served_names[0])
+        text = self.metrics.render(self.settings.served_names[0], self.cache)
         return whole(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _version(self, _: Request) -> Iterator[Step]:
+        return json_reply(200, {"version": VERSION})
 
     def _models(self, _: Request) -> Iterator[Step]:
         length = {"max_model_len": self.settings.max_model_len}
@@ -146,7 +139,7 @@ class Routes:
         return json_reply(200, {"object": "list", "data": cards})
 
     def _tokenize(self, request: Request) -> Iterator[Step]:
-        body = _parse_json(request.body)
+        body = parse_json(request.body)
         if not self._serves(body.get("model")):
             return self._unknown_model(body.get("model"))
         if "prompt" in body:
@@ -167,9 +160,9 @@ class Routes:
     def _chat(self, request: Request) -> Iterator[Step]:
         chat: ChatRequest | BadRequest
         try:
-            chat = parse_chat(_parse_json(request.body))
-        except BadRequest as error:
-            chat = error
+            chat = parse_chat(parse_json(request.body))
+        except BadRequest as problem:
+            chat = problem
         ordinal = None
         if isinstance(chat, BadRequest) or asked_question(chat.turns) is not None:
             self.questions += 1
@@ -190,7 +183,7 @@ class Routes:
         if effects.reset:
             yield Reset()
         elif effects.status is not None or effects.retry_after is not None:
-            yield from _refusal(effects)
+            yield from refusal(effects)
         elif effects.html:
             yield from whole(200, _PROXY_PAGE, "text/html; charset=utf-8")
         elif effects.empty:
@@ -198,8 +191,8 @@ class Routes:
         else:
             try:
                 yield from answer()
-            except BadRequest as error:
-                yield from _error(400, str(error), error.param)
+            except BadRequest as problem:
+                yield from error(400, str(problem), problem.param)
 
     def _answer(self, chat: ChatRequest | BadRequest, effects: Effects) -> Iterator[Step]:
         if isinstance(chat, BadRequest):
@@ -209,88 +202,80 @@ class Routes:
         if effects.strict_roles:
             require_alternation(chat.turns)
         window = self.settings.max_model_len
-        length = prompt_tokens(turn.content for turn in chat.turns)
+        prompt = self.cache.cut(rendered(chat.turns, chat.template_kwargs), chat.cache_salt)
         if chat.max_tokens is not None and chat.max_tokens > window:
             raise BadRequest(
                 f"max_tokens={chat.max_tokens} is larger than max_model_len={window}.",
                 "max_tokens",
             )
-        if length >= window:  # vLLM wants room for one token of the answer at least
+        if prompt.tokens >= window:  # vLLM wants room for one token of the answer at least
             raise BadRequest(
                 f"This model's maximum context length is {window} tokens. However, your request "
-                f"has {length} input tokens. Please reduce the length of the input messages.",
+                f"has {prompt.tokens} input tokens. Please reduce the length of the input "
+                "messages.",
                 "input_tokens",
             )
         if effects.error_event and not chat.stream:
-            return _error(500, _ERROR_TEXTS[500])
-        return self._complete(chat, effects, length)
+            return error(500)
+        return self._complete(chat, effects, prompt)
 
-    def _complete(self, chat: ChatRequest, effects: Effects, length: int) -> Iterator[Step]:
+    def _complete(self, chat: ChatRequest, effects: Effects, prompt: Prompt) -> Iterator[Step]:
+        hold = yield from self._taken(prompt)
         self.completions += 1
-        room = self.settings.max_model_len - length
-        completion = compose(chat, effects, prompt_tokens=length, room=room)
-        stamp = Stamp(
-            id=f"chatcmpl-standin-{self.completions}",
-            created=int(time.time()),
-            model=chat.model or self.settings.served_names[0],
-        )
-        if chat.stream:
-            steps = stream_steps(completion, stamp, effects, include_usage=chat.include_usage)
-        else:
-            steps = whole_steps(completion, stamp, effects)
         self.metrics.running += 1
-        self.metrics.prompt_tokens += length
+        self.metrics.prompt_tokens += prompt.tokens
         reason = "abort"
         try:
+            moment = Moment(
+                completion=self.completions,
+                question=chat.turns[-1].content,
+                prompt_tokens=prompt.tokens,
+                cached_tokens=hold.cached_tokens,
+                evicted=hold.evicted,
+                running=self.metrics.running,
+            )
+            completion = compose(
+                chat,
+                effects,
+                slip(effects, moment),
+                prompt_tokens=prompt.tokens,
+                cached_tokens=hold.cached_tokens if self.settings.prompt_tokens_details else None,
+                room=self.settings.max_model_len - prompt.tokens,
+            )
+            stamp = Stamp(
+                id=f"chatcmpl-standin-{self.completions}",
+                created=int(time.time()),
+                model=chat.model or self.settings.served_names[0],
+            )
+            if chat.stream:
+                steps = stream_steps(completion, stamp, effects, include_usage=chat.include_usage)
+            else:
+                steps = whole_steps(completion, stamp, effects)
             for step in steps:
                 if isinstance(step, Data):
                     self.metrics.generation_tokens += step.tokens
                 yield step
             reason = "error" if effects.error_event else completion.finish_reason
         finally:  # closed early: the client went away
+            self.cache.give_back(hold)
             self.metrics.running -= 1
             self.metrics.finished[reason] += 1
+
+    def _taken(self, prompt: Prompt) -> Generator[Wait, None, Hold]:
+        """Wait until the pool has room for a prompt; whoever takes its blocks gives them back."""
+        self.metrics.waiting += 1
+        try:
+            while (hold := self.cache.take(prompt)) is None:
+                yield Wait(_LOOK_SECONDS)
+        finally:
+            self.metrics.waiting -= 1
+        if self.cache.enabled:
+            self.metrics.prefix_cache_queries += prompt.tokens
+            self.metrics.prefix_cache_hits += hold.cached_tokens
+        return hold
 
     def _serves(self, model: Any) -> bool:
         return model is None or model in self.settings.served_names
 
     def _unknown_model(self, model: Any) -> Iterator[Step]:
-        return _error(404, f"The model `{model}` does not exist.", "model")
-
-
-def _parse_json(body: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(body)
-    except ValueError as error:
-        raise BadRequest(f"The body is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise BadRequest("The body is not a JSON object")
-    return value
-
-
-def _refusal(effects: Effects) -> Iterator[Step]:
-    status = effects.status or HTTPStatus.TOO_MANY_REQUESTS
-    headers: Headers = ()
-    if effects.retry_after is not None:
-        headers = (("retry-after", str(effects.retry_after)),)
-    if status in _BODILESS:
-        return whole(status, b"", "text/plain", *headers)
-    if status == HTTPStatus.UNAUTHORIZED:
-        return json_reply(status, {"error": "Unauthorized"}, *headers)
-    return _error(status, _ERROR_TEXTS.get(status, _phrase(status)), None, *headers)
-
-
-def _error(
-    status: int, message: str, param: str | None = None, *headers: tuple[str, str]
-) -> Iterator[Step]:
-    """An error the way vLLM words it."""
-    kind = _ERROR_TYPES.get(status, _phrase(status))
-    error = {"message": message, "type": kind, "param": param, "code": int(status)}
-    return json_reply(status, {"error": error}, *headers)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown status"
+        return error(404, f"The model `{model}` does not exist.", "model")

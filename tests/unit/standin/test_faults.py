@@ -8,11 +8,10 @@ from mrcr_action.standin.faults import (
     Effects,
     Fault,
     FaultPlan,
-    Span,
     describe_faults,
     parse_fault,
-    parse_when,
 )
+from mrcr_action.standin.when import Span, parse_when
 
 
 def plan(*specs: str) -> FaultPlan:
@@ -34,6 +33,13 @@ def hit(when: str, *, name: str = "reset", upto: int = 12) -> list[int]:
         ("stall=0.5@2-", Fault("stall", 0.5, (Span(2, None),))),
         ("die=139", Fault("die", 139, None)),
         ("slow=.5", Fault("slow", 0.5, None)),
+        ("stale-hit", Fault("stale-hit", 0, None)),
+        ("stale-hit@2", Fault("stale-hit", 0, (Span(2, 2),))),
+        ("stale-hit=1K", Fault("stale-hit", 1024, None)),
+        ("evicted-hit@3-", Fault("evicted-hit", value=True, when=(Span(3, None),))),
+        ("block-edge=16", Fault("block-edge", 16, None)),
+        ("batch=8", Fault("batch", 8, None)),
+        ("noise=.25", Fault("noise", 0.25, None)),
     ],
 )
 def test_a_fault_is_a_name_a_value_and_a_when(spec: str, expected: Fault) -> None:
@@ -115,6 +121,17 @@ def test_every_fault_is_in_the_list_that_help_and_errors_show(name: str) -> None
         "think-aloud",
         "no-tokenize@2",
         "no-max-model-len@2",
+        "stale-hit=",
+        "stale-hit=some",
+        "evicted-hit=1",
+        "block-edge",
+        "block-edge=0",
+        "batch=0",
+        "batch=some",
+        "noise",
+        "noise=0",
+        "noise=1.1",
+        "noise=nan",
     ],
 )
 def test_a_bad_fault_is_refused_with_the_list_of_good_ones(spec: str) -> None:

@@ -7,6 +7,7 @@ from mrcr_action.standin.reader import (
     Question,
     Turn,
     asked_question,
+    edit,
     find_needles,
     garble,
     read,
@@ -228,3 +229,23 @@ def test_garbled_text_keeps_its_length_and_most_of_its_characters() -> None:
     assert 10 < changed < len(text) / 5
     assert garble(text) == garbled
     assert garbled.count("🌿") == 4
+
+
+def test_an_edit_replaces_a_few_characters_and_draws_them_anew_for_another_seed() -> None:
+    text = "Fields of barley, rolling to the sea\n" * 5
+
+    once, again, other = (edit(text, places=4, seed=seed) for seed in ("1", "1", "2"))
+
+    assert once == again != other
+    assert len(once) == len(text)
+    assert 1 <= sum(a != b for a, b in zip(once, text, strict=True)) <= 4
+
+
+@pytest.mark.parametrize(("text", "places"), [("", 3), ("as it is", 0)])
+def test_an_edit_of_nothing_changes_nothing(text: str, places: int) -> None:
+    assert edit(text, places=places, seed="1") == text
+
+
+@pytest.mark.parametrize("text", ["a", "Z", "🌿", "\n"])
+def test_an_edit_always_changes_the_character(text: str) -> None:
+    assert all(edit(text, places=1, seed=str(seed)) != text for seed in range(100))

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mrcr_action.standin.chat import BadRequest
+from mrcr_action.standin.body import BadRequest
 from mrcr_action.standin.reader import Turn
-from mrcr_action.standin.template import rendered_ids, require_alternation
+from mrcr_action.standin.template import rendered, rendered_ids, require_alternation
 from mrcr_action.standin.tokens import prompt_tokens
 
 
@@ -36,3 +36,16 @@ def test_ids_change_with_roles_and_with_the_arguments_of_the_template() -> None:
     assert rendered_ids(turns("uau"), {"b": 2, "a": 1}) == plain
     assert rendered_ids(turns("uau"), {"a": 1}) != plain
     assert rendered_ids(turns("usu"), {"a": 1, "b": 2}) != plain
+
+
+def test_a_rendered_conversation_has_four_characters_for_each_token() -> None:
+    asked = [Turn("user", "five!"), Turn("assistant", ""), Turn("user", "half a pair \ud83d")]
+
+    assert len(rendered(asked, None)) == 4 * len(rendered_ids(asked, None))
+
+
+def test_a_conversation_that_goes_on_begins_with_the_same_tokens() -> None:
+    asked = turns("uau")
+
+    assert rendered_ids(asked, None)[:12] == rendered_ids(asked[:2], None)
+    assert rendered(asked, None).startswith(rendered(asked[:2], None))
