@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from mrcr_action.data.shards import Shards
     from mrcr_action.journal import Journal
     from mrcr_action.plan import Ask, Plan
+    from mrcr_action.rounds import Round
     from mrcr_action.sample import Sample
 
 FEWEST_SILENT = 3
@@ -48,6 +51,8 @@ class Collector:
     hide: Callable[[str], str]
     """Replaces secrets in what a server or a library says."""
     progress: Progress
+    salt: str | None = None
+    """Keeps the cached prefixes of this run apart from those of others; None sends none."""
     done: dict[int, Record] = field(default_factory=dict)
     """Finished asks by index; what a cancelled run has to show."""
     _silent: list[TimedOut] = field(default_factory=list)
@@ -55,14 +60,19 @@ class Collector:
     _grading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """One grade at a time: they would only slow each other down."""
 
-    async def collect(self, plan: Plan) -> MrcrError | None:
-        """Ask everything; unless cancelled, every ask of the plan ends in a record.
+    async def collect(self, plan: Plan, asks: Sequence[Ask] | None = None) -> MrcrError | None:
+        """Ask everything; unless cancelled, every ask ends in a record.
+
+        Args:
+            plan: its rounds say how many are in flight.
+            asks: those of it that are meant; None for all.
 
         Returns:
             What stopped the asking early, if anything did: the server died, it refused the key,
             or the journal could not be written.
         """
-        asking = asyncio.create_task(self._ask_all(plan))
+        asks = plan.asks if asks is None else asks
+        asking = asyncio.create_task(self._ask_all(plan, asks))
         death = asyncio.ensure_future(self.died())
         problem: MrcrError | None = None
         try:
@@ -79,7 +89,7 @@ class Collector:
         elif isinstance(ended, Exception):
             raise ended
         why = self.hide(str(problem)) if problem else "the run was stopped"
-        for ask in plan.asks:
+        for ask in asks:
             if ask.index not in self.done:
                 record = _lost(ask, "failed", f"not asked to the end: {why}")
                 if isinstance(problem, OutputError):
@@ -88,27 +98,46 @@ class Collector:
                     self._finish(record)
         return problem
 
-    async def _ask_all(self, plan: Plan) -> None:
-        waiting = iter(plan.asks)
+    async def _ask_all(self, plan: Plan, asks: Sequence[Ask]) -> None:
+        rounds = {round_.name: round_ for round_ in plan.rounds}
+        try:
+            for _, several in itertools.groupby(asks, key=lambda a: rounds[a.pass_name].stage):
+                stage = list(several)
+                await self._ask_stage(stage, rounds[stage[0].pass_name])
+        except ExceptionGroup as exceptions:
+            raise exceptions.exceptions[0] from exceptions
+
+    async def _ask_stage(self, asks: Sequence[Ask], round_: Round) -> None:
+        chains = _chains(asks)
+        waiting = iter(chains)
 
         async def worker() -> None:
-            for ask in waiting:
-                answer = await self._ask(ask)
-                if answer is not None:
-                    # A worker goes on to the next ask while the grade is computed elsewhere.
-                    group.create_task(self._grade(ask, *answer))
+            for chain in waiting:
+                salt = self._salt(chain[0], round_)
+                for ask in chain:
+                    answer = await self._ask(ask, salt)
+                    if answer is not None:
+                        # A worker goes on to the next ask while the grade is computed elsewhere.
+                        group.create_task(self._grade(ask, *answer))
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.config.concurrency, len(plan.asks))):
-                    group.create_task(worker())
-        except ExceptionGroup as several:
-            raise several.exceptions[0] from several
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(round_.concurrency, len(chains))):
+                group.create_task(worker())
 
-    async def _ask(self, ask: Ask) -> tuple[Sample, Completion, int] | None:
+    def _salt(self, first: Ask, round_: Round) -> str | None:
+        """What the requests of a chain share: what was cached for others is none of theirs.
+
+        A small cache is another matter: there, one's blocks must be able to take another's place.
+        """
+        if self.salt is None:
+            return None
+        return f"{self.salt}-pool" if round_.is_of_pool else f"{self.salt}-{first.index}"
+
+    async def _ask(self, ask: Ask, salt: str | None) -> tuple[Sample, Completion, int] | None:
         """The answer to be graded, and how often it was asked for; None if none came."""
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
-        body = request_body(self.config, self.model, messages_of(sample, self.config))
+        messages = messages_of(sample, self.config, padding=ask.padding)
+        body = request_body(self.config, self.model, messages, salt=salt)
         begin, attempts = time.perf_counter(), 0
 
         async def send() -> Completion:
@@ -144,7 +173,7 @@ class Collector:
             self._silent.clear()
             return
         self._silent.append(error)
-        if len(self._silent) >= max(self.config.concurrency, FEWEST_SILENT):
+        if len(self._silent) >= max(*self.config.concurrencies, FEWEST_SILENT):
             raise ServerError(
                 f"the last {len(self._silent)} requests got no answer in time: {error}",
                 hint="Is the server stuck? If it is only slow, raise request_timeout_seconds or"
@@ -173,6 +202,8 @@ class Collector:
                 reasoning_chars=completion.reasoning_chars,
                 prompt_tokens=completion.prompt_tokens or ask.prompt_tokens,
                 completion_tokens=completion.completion_tokens,
+                cached_tokens=completion.cached_tokens,
+                digest=digest_of(completion.text),
                 seconds_to_first_token=completion.seconds_to_first_token,
                 seconds=completion.seconds,
                 nonce=sample.nonce,
@@ -186,6 +217,22 @@ class Collector:
         self.journal.append(record)
         self.done[record.ask] = record.without_text()
         self.progress(record)
+
+
+def digest_of(response: str) -> str:
+    """Short hash of a response, by which two can be told apart."""
+    return hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _chains(asks: Iterable[Ask]) -> list[list[Ask]]:
+    """Asks that follow each other at once, together."""
+    found: list[list[Ask]] = []
+    for ask in asks:
+        if found and ask.follows == found[-1][-1].index:
+            found[-1].append(ask)
+        else:
+            found.append([ask])
+    return found
 
 
 def _identity(ask: Ask) -> dict[str, Any]:

@@ -15,7 +15,17 @@ from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.margins import one_sample_decides
 from mrcr_action.publish import mask_arguments, publishable, without_password
-from mrcr_action.result import DataInfo, Problem, Record, Result, ServerInfo, Timeline, Verdict
+from mrcr_action.result import (
+    CacheInfo,
+    DataInfo,
+    Problem,
+    Record,
+    Result,
+    ServerInfo,
+    Timeline,
+    Verdict,
+)
+from mrcr_action.stability import round_changes, stability_checks, unknown_cache
 from mrcr_action.stats import buckets_of, coverage_of
 
 if TYPE_CHECKING:
@@ -41,6 +51,7 @@ class Findings:
     data: DataInfo | None = None
     preflight: Preflight | None = None
     plan: Plan | None = None
+    cache: CacheInfo | None = None
     problem: Problem | None = None
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -69,11 +80,15 @@ def result_of(
         found.plan.quotas if found.plan else config.quotas(),
         protocol=config.protocol,
         cells=found.plan.cells if found.plan else (),
+        plan=found.plan,
+        bounded={bound.bucket for bound in config.bounds},
     )
+    rounds = round_changes(found.plan, records, config, found.cache)
+    stable = stability_checks(rounds, config)
     coverage = coverage_of(found.plan, records)
 
     def verdict(*further: Check) -> Verdict:
-        judged, problem = judge(buckets, config, coverage, further), found.problem
+        judged, problem = judge(buckets, config, coverage, (*stable, *further)), found.problem
         cancelled = problem is not None and problem.exit_code == ExitCode.CANCELLED
         if problem is None or (judged.conclusion == "fail" and not cancelled):
             return judged
@@ -84,7 +99,8 @@ def result_of(
         )
 
     overall = buckets[0]
-    per_needle = [b for b in buckets if b.n_needles is not None and b.bin is None]
+    first = [bucket for bucket in buckets if bucket.round is None]
+    per_needle = [b for b in first if b.n_needles is not None and b.bin is None]
     output_tokens = sum(r.completion_tokens or 0 for r in records)
     model = found.model
     result = Result(
@@ -122,6 +138,8 @@ def result_of(
             command=tuple(mask_arguments(server.command)),
         ),
         data=found.data or DataInfo(dataset=config.dataset),
+        cache=found.cache,
+        rounds=rounds,
         plan=found.plan,
         preflight=found.preflight,
         coverage=coverage,
@@ -134,7 +152,7 @@ def result_of(
             ask=found.asking,
             total=time.perf_counter() - found.begin,
         ),
-        notes=(*found.notes, *one_sample_decides(buckets, config)),
+        notes=(*found.notes, *unknown_cache(rounds), *one_sample_decides(first, config)),
         records=tuple(records),
     )
     if found.baseline is None:

@@ -12,6 +12,9 @@ One failed bucket fails the run; otherwise one inconclusive bucket makes it inco
 not a threshold speaks of it; and so does a cell that the configuration names and of which no row
 fits. A baseline (`mrcr_action.baseline`) counts like a threshold. Cells without a threshold have no
 part in the verdict: their samples are those of their needle count.
+
+Each further round of the same samples (`mrcr_action.rounds`) is held to the same thresholds;
+whether it differs from the first one is decided elsewhere (`mrcr_action.stability`).
 """
 
 from __future__ import annotations
@@ -73,13 +76,13 @@ def judge(
 
 def _conclusion(checks: Sequence[Check]) -> tuple[Conclusion, str]:
     if failed := _said(checks, "fail"):
-        by_threshold = any(c.state == "fail" and c.against is None for c in checks)
+        by_threshold = any(c.state == "fail" and c.is_of_threshold for c in checks)
         what = "MRCR thresholds failed" if by_threshold else "MRCR failed"
         return "fail", f"{what}: " + "; ".join(failed)
     if unclear := _said(checks, "inconclusive"):
         return "inconclusive", "MRCR is inconclusive: " + "; ".join(unclear)
-    passed = _said([check for check in checks if check.against is None], "pass")
-    held = _said([check for check in checks if check.against is not None], "pass")
+    passed = _said([check for check in checks if check.is_of_threshold], "pass")
+    held = _said([check for check in checks if not check.is_of_threshold], "pass")
     if not passed and not held:
         return "pass", "MRCR measured; no threshold was set, so nothing was gated"
     if len(passed) > MOST_NAMED:
@@ -113,8 +116,9 @@ def check_cells(plan: Plan) -> None:
 
 
 def bounds_of(bucket: Bucket, config: RunConfig) -> Bounds:
-    """The thresholds of a bucket, by metric."""
-    return {bound.metric: bound for bound in config.bounds if bound.bucket == bucket.name}
+    """The thresholds of a bucket, by metric; a further round's are those of the first one."""
+    name = bucket.name if bucket.round is None else bucket.base
+    return {bound.metric: bound for bound in config.bounds if bound.bucket == name}
 
 
 def threshold_of(bucket: Bucket, config: RunConfig) -> float | None:

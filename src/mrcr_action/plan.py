@@ -7,9 +7,7 @@ from typing import Literal
 import msgspec
 
 from mrcr_action.bins import Bin
-
-Pass = Literal["cold"]
-"""In which round a sample is asked; the same sample can be asked in several."""
+from mrcr_action.rounds import FIRST, Round
 
 Dropped = Literal["too long", "invalid", "not in the bundle", "excluded"]
 """Why rows of a cell cannot be chosen."""
@@ -30,7 +28,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     """Place in the plan, from 0; the journal refers to it."""
-    pass_name: Pass = "cold"  # noqa: S105 - a round of asking, no password
+    pass_name: str = FIRST
+    """Name of its round; the same sample can be asked in several."""
     shard: str
     row: int
     sha256: str
@@ -41,6 +40,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Whether that is an estimate: the row is so far from the limit that nobody needed to count."""
     o200k_tokens: int
     """Prompt and answer in o200k tokens, the dataset card's measure of length."""
+    follows: int | None = None
+    """The ask, by its index, after which this one is sent at once; None where it starts a chain."""
+    padding: int = 0
+    """Words that were added to the first turn, so that the prompt ends where it shall."""
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +109,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """About how many o200k tokens of prompt the limit is, by the rows compared; None unknown."""
     notes: tuple[str, ...] = ()
     """Shortages and other warnings, each a sentence."""
+    rounds: tuple[Round, ...] = (Round(),)
+    """In their order; the first one asks every sample once."""
+
+    @property
+    def samples(self) -> tuple[Ask, ...]:
+        """The asks of the first round: every sample once."""
+        return tuple(ask for ask in self.asks if ask.pass_name == FIRST)
+
+    def round_of(self, ask: Ask) -> Round:
+        """The round of an ask."""
+        return next(round_ for round_ in self.rounds if round_.name == ask.pass_name)
 
     def planned(self, n_needles: int) -> int:
-        """Asks of one needle count."""
-        return sum(ask.n_needles == n_needles for ask in self.asks)
+        """Samples of one needle count."""
+        return sum(ask.n_needles == n_needles for ask in self.samples)

@@ -10,8 +10,17 @@ if TYPE_CHECKING:
     from mrcr_action.sample import Message
 
 
-def request_body(config: RunConfig, model: str, messages: Sequence[Message]) -> dict[str, Any]:
+def request_body(
+    config: RunConfig, model: str, messages: Sequence[Message], *, salt: str | None = None
+) -> dict[str, Any]:
     """The body of one chat completion.
+
+    Args:
+        config: what is sent with every request.
+        model: the served name.
+        messages: the conversation.
+        salt: requests share cached prefixes only with those of the same one (vLLM's
+            ``cache_salt``); None sends none.
 
     Every sampling parameter is sent with its neutral value, since a server takes what is not
     sent from the model's generation_config.json. ``extra_body`` overrides everything but the
@@ -28,6 +37,7 @@ def request_body(config: RunConfig, model: str, messages: Sequence[Message]) -> 
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
         "repetition_penalty": 1.0,
+        "cache_salt": salt,
         **config.request_extras,
         "seed": config.seed,
     }

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from mrcr_action.bins import Bin
-from mrcr_action.comparison.document import Against
+from mrcr_action.comparison.document import Against, RoundChange
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
@@ -47,6 +47,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_tokens: int | None = None
     """As the server counted them; before an answer, as planned."""
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Of the prompt, those that the prefix cache supplied; None where the server does not tell."""
+    digest: str | None = None
+    """Short hash of the response: two that differ are different texts. None without one."""
     seconds_to_first_token: float | None = None
     seconds: float = 0.0
     nonce: str | None = None
@@ -88,6 +92,11 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """95 % interval of the gated match ratio; None for too few graded samples."""
     unasked: int = 0
     """Samples that were not asked to the end, since the run was stopped; they count as failed."""
+    round: str | None = None
+    """The round that it is of, such as ``warm``; None for the first one."""
+    base: str | None = None
+    """Name of the bucket of the first round that it repeats, whose thresholds it is held to; None
+    where it is itself of the first round, or is held to none."""
 
     @property
     def bin(self) -> Bin | None:
@@ -163,6 +172,14 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     against: str | None = None
     """Path of the baseline, where that is what was checked; ``measured`` is then the change of the
     mean since, below 0 for the worse. None for a threshold."""
+    round: str | None = None
+    """The round that was compared with the first one, where that is what was checked; ``measured``
+    is then the change of the mean. None for a threshold."""
+
+    @property
+    def is_of_threshold(self) -> bool:
+        """Whether a threshold of a bucket is what was checked."""
+        return self.against is None and self.round is None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,6 +232,21 @@ class DataInfo(msgspec.Struct, frozen=True, kw_only=True):
     verified: bool | None = None
     """Whether every file's SHA-256 is the one known for the dataset; None for files of one's own
     and where nothing was read."""
+
+
+class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The server's KV cache, as /metrics tells of it; every field may be unknown."""
+
+    block_size: int | None = None
+    """Tokens of a block."""
+    blocks: int | None = None
+    prefix_caching: bool | None = None
+    prefill_chunk: int | None = None
+    """Most tokens of one step, from the server's arguments or its log."""
+    queried_tokens: float | None = None
+    """Tokens that were looked up in the prefix cache while this run asked."""
+    hit_tokens: float | None = None
+    """Of these, those that were there."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,6 +302,8 @@ class Result(Measured, frozen=True, kw_only=True):
     finished: str
     server: ServerInfo
     data: DataInfo
+    cache: CacheInfo | None = None
+    """The server's KV cache; None where the run did not come so far."""
     plan: Plan | None
     preflight: Preflight | None = None
     """What a tiny request showed of the chat template; None where the run did not come so far."""
@@ -277,6 +311,8 @@ class Result(Measured, frozen=True, kw_only=True):
     """What of the dataset was tested, cell by cell."""
     buckets: tuple[Bucket, ...]
     verdict: Verdict
+    rounds: tuple[RoundChange, ...] = ()
+    """What differs between the first round and each other one."""
     baseline: Against | None = None
     """What changed since the baseline; None where the configuration names none."""
     problem: Problem | None

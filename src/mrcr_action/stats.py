@@ -12,9 +12,10 @@ from mrcr_action.coverage import Coverage, Spread, in_bin
 from mrcr_action.intervals import mean_interval
 from mrcr_action.plan import Cell
 from mrcr_action.result import Bucket, Record
+from mrcr_action.rounds import Round
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mrcr_action.config.keys import Protocol
     from mrcr_action.plan import Ask, Plan
@@ -26,15 +27,52 @@ def buckets_of(
     *,
     protocol: Protocol = "vllm",
     cells: Sequence[Cell] = (),
+    plan: Plan | None = None,
+    bounded: Collection[str] = (),
 ) -> tuple[Bucket, ...]:
     """The bucket of all samples, then one per needle count, then one per cell that was planned.
+
+    Then the same of every further round that asks the same samples, of its cells only those that
+    are bounded; and one bucket for each other round.
 
     Args:
         records: finished asks, in the order of the plan (the order decides a mean's last bit).
         quotas: samples wanted, by needle count.
         protocol: whose match ratio is gated and has an interval.
         cells: of the plan; none where samples are not chosen by cell.
+        plan: tells the rounds; without it there is one.
+        bounded: names of buckets with a threshold.
     """
+    rounds = (Round(),) if plan is None else plan.rounds
+    found: list[Bucket] = []
+    for round_ in rounds:
+        own = [r for r in records if r.pass_name == round_.name]
+        if round_.is_first:
+            found += _buckets(own, quotas, cells, protocol)
+        elif round_.has_same_samples:
+            known = [cell for cell in cells if cell.name in bounded]
+            found += (
+                _of_round(bucket, round_, base=bucket.name)
+                for bucket in _buckets(own, quotas, known, protocol)
+            )
+        elif plan is not None:
+            wanted = sum(ask.pass_name == round_.name for ask in plan.asks)
+            found.append(_of_round(_bucket("all", None, own, wanted, protocol), round_, base=None))
+    return tuple(found)
+
+
+def _of_round(bucket: Bucket, round_: Round, *, base: str | None) -> Bucket:
+    name = f"{bucket.name}@{round_.name}"
+    return msgspec.structs.replace(bucket, name=name, round=round_.name, base=base)
+
+
+def _buckets(
+    records: Sequence[Record],
+    quotas: Mapping[int, int],
+    cells: Sequence[Cell],
+    protocol: Protocol,
+) -> list[Bucket]:
+    """The buckets of one round."""
     found = [_bucket("all", None, records, sum(quotas.values()), protocol)]
     for n, wanted in quotas.items():
         own = [r for r in records if r.n_needles == n]
@@ -47,7 +85,7 @@ def buckets_of(
             own = by_cell.get((cell.n_needles, cell.bin), [])
             bucket = _bucket(cell.name, cell.n_needles, own, cell.planned, protocol)
             found.append(msgspec.structs.replace(bucket, low=cell.low, high=cell.high))
-    return tuple(found)
+    return found
 
 
 def _bucket(
@@ -83,10 +121,11 @@ def coverage_of(plan: Plan | None, records: Sequence[Record]) -> tuple[Coverage,
     if plan is None:
         return ()
     by_ask = {record.ask: record for record in records}
-    cells = plan.cells or _cells_of(plan.asks)
+    samples = plan.samples
+    cells = plan.cells or _cells_of(samples)
     found = []
     for cell in cells:
-        asks = [a for a in plan.asks if a.n_needles == cell.n_needles and in_bin(a, cell.bin)]
+        asks = [a for a in samples if a.n_needles == cell.n_needles and in_bin(a, cell.bin)]
         own = [by_ask[ask.index] for ask in asks if ask.index in by_ask]
         outcomes = [record.outcome for record in own]
         grades = [record.grade for record in own if record.grade is not None]

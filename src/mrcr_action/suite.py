@@ -46,6 +46,9 @@ class Job:
     resolved: Resolved
     make_server: Callable[[Path], Server]
     """Makes the server, not yet started, given the folder for its log."""
+    make_second: Callable[[Path, Sequence[str]], Server] | None = None
+    """Makes another one with further arguments, once the first is gone; None where it is not ours
+    to start."""
     notes: tuple[str, ...] = ()
     invocation: tuple[str, ...] = ()
     """Command line that repeats the job, without secrets."""
@@ -193,6 +196,7 @@ def _run_one(
                 notes=job.notes,
                 invocation=job.invocation,
                 baseline=baseline,
+                second=partial(job.make_second, output) if job.make_second else None,
             )
 
     with asyncio.Runner(loop_factory=_Loop) as runner:

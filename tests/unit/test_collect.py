@@ -15,6 +15,7 @@ from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, U
 from mrcr_action.grade import grade
 from mrcr_action.journal import Journal, read_journal
 from mrcr_action.plan import Ask, Plan
+from mrcr_action.rounds import with_rounds
 from mrcr_action.sample import Message, Sample, SampleId
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ def collected(
 ) -> tuple[dict[int, Record], MrcrError | None, FakeClient]:
     async def body() -> tuple[dict[int, Record], MrcrError | None, FakeClient]:
         client = make_client()
+        plan = with_rounds(plan_of(*rows), RunConfig(**keys))
         collector = Collector(
             config=RunConfig(**keys),
             client=cast("Client", client),
@@ -154,7 +156,7 @@ def collected(
             hide=lambda text: text.replace("hunter2", "***"),
             progress=progress,
         )
-        problem = await asyncio.wait_for(collector.collect(plan_of(*rows)), 20)
+        problem = await asyncio.wait_for(collector.collect(plan), 20)
         return collector.done, problem, client
 
     return asyncio.run(body())

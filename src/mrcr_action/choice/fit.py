@@ -20,6 +20,7 @@ import msgspec
 from mrcr_action.cache import entry, locked, replace
 from mrcr_action.client import Denied
 from mrcr_action.daemon_thread import in_daemon_thread
+from mrcr_action.padding import padded
 from mrcr_action.request import template_kwargs
 from mrcr_action.sample import Message
 from mrcr_action.template import merge_leading_user_turns
@@ -280,11 +281,12 @@ class Fit:
             return {}
 
 
-def messages_of(sample: Sample, config: RunConfig) -> tuple[Message, ...]:
-    """A sample's conversation as it is sent."""
+def messages_of(sample: Sample, config: RunConfig, *, padding: int = 0) -> tuple[Message, ...]:
+    """A sample's conversation as it is sent, with so many words added to its first turn."""
+    messages = padded(sample.messages, padding)
     if config.merge_leading_user_turns:
-        return merge_leading_user_turns(sample.messages)
-    return sample.messages
+        return merge_leading_user_turns(messages)
+    return messages
 
 
 def by_shard(candidates: Iterable[Candidate]) -> dict[str, list[int]]:

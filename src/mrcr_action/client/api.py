@@ -170,6 +170,19 @@ class Client:
         except ApiError:
             return None
 
+    async def metrics(self) -> str:
+        """The text of /metrics, in Prometheus' format."""
+        try:
+            async with asyncio.timeout(QUERY_SECONDS):
+                response = await self._http.get("/metrics")
+        except TimeoutError as error:
+            raise TimedOut(f"/metrics: no complete answer within {QUERY_SECONDS:g} s") from error
+        except httpx.HTTPError as error:
+            raise Unavailable(f"/metrics: no answer ({reason_of(error)})") from error
+        if response.status_code != httpx.codes.OK:
+            raise error_of(response)
+        return response.text
+
     async def count_tokens(
         self, model: str, messages: Sequence[Message], *, template_kwargs: Mapping[str, Any]
     ) -> int:

@@ -28,6 +28,8 @@ class Completion:
     reasoning_chars: int
     prompt_tokens: int | None
     completion_tokens: int | None
+    cached_tokens: int | None = None
+    """Of the prompt, from the prefix cache; None where the server does not tell."""
     seconds_to_first_token: float | None
     seconds: float
 
@@ -44,9 +46,14 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
 
 
 class _Chunk(msgspec.Struct):
@@ -101,6 +108,7 @@ async def read_stream(source: EventSource, *, begin: float) -> Completion:
         reasoning_chars=reasoning_chars,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
+        cached_tokens=(usage.prompt_tokens_details or _Details()).cached_tokens,
         seconds_to_first_token=first,
         seconds=time.perf_counter() - begin,
     )

@@ -11,12 +11,13 @@ from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import resolve
 from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.gate import check_cells
-from mrcr_action.pipeline import check_window, find_model, prompt_limit
 from mrcr_action.publish import without_password
 from mrcr_action.report.console import print_plan, print_progress
 from mrcr_action.report.progress import plan_line
 from mrcr_action.report.text import one_line
 from mrcr_action.result import encode_document
+from mrcr_action.rounds import with_rounds
+from mrcr_action.served import check_window, find_model, prompt_limit
 from mrcr_action.server.route import address_of, attaches
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def plan_command(
     paths: list[Path | None] = [*expand(configs)] if configs else [None]
     plans: list[Plan] = []
     for resolved in [resolve(path, environ, flags) for path in paths]:
-        plans.append(asyncio.run(_plan(resolved, tokens, api_key)))
+        plan = asyncio.run(_plan(resolved, tokens, api_key))
+        plans.append(with_rounds(plan, resolved.config))
         if not as_json:
             _print(resolved, plans[-1])
     if as_json:
@@ -89,5 +91,7 @@ def _print(resolved: Resolved, plan: Plan) -> None:
     print(plan_line(plan))
     if plan.counted_by == "o200k":
         print("Counted in o200k tokens; a server's own count decides in a run.")
+    if config.boundaries or config.small_pool:
+        print("Boundaries and a small KV cache come on top; they depend on the server's blocks.")
     for note in plan.notes:
         print(one_line(f"note: {note}", 1_000))

@@ -18,6 +18,8 @@ from mrcr_action.suite import Job, run_suite, worst_exit_code
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mrcr_action.server import Server
+
 
 def run_command(
     configs: Sequence[str],
@@ -77,12 +79,22 @@ def job_of(resolved: Resolved, *, api_key: str | None, flags: Mapping[str, Any])
     """A job for a configuration; what can be found wrong without a server is found here."""
     machine = Machine()
     chosen = route_of(resolved.config, has_file=resolved.path is not None, machine=machine)
+
+    def make(output: Path, further: Sequence[str] = ()) -> Server:
+        return make_server(
+            resolved.config,
+            chosen,
+            machine=machine,
+            output=output,
+            api_key=api_key,
+            further=further,
+        )
+
     return Job(
         resolved=resolved,
         invocation=_invocation(resolved, flags),
-        make_server=lambda output: make_server(
-            resolved.config, chosen, machine=machine, output=output, api_key=api_key
-        ),
+        make_server=make,
+        make_second=None if chosen.name == "external" else make,
     )
 
 

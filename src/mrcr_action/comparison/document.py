@@ -62,6 +62,30 @@ class BucketChange(Change, frozen=True, kw_only=True):
     """``unclear``: fell by more than ``allowed``, and it may be chance."""
 
 
+class RoundChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the first round of a run and another one."""
+
+    name: str
+    """Such as ``warm``."""
+    kind: str
+    asked: int
+    """Requests of the round that were sent."""
+    change: Change | None
+    """Of the gated match ratio, over the samples graded in both; None without any."""
+    differing: int
+    """Of these, answers that differ in any character."""
+    comparable: int
+    """Of these, answers of which both texts are known."""
+    p_corrected: float | None
+    """``change.p_lower``, by Holm over the rounds; None without a change."""
+    cached: int | None = None
+    """Answers whose prompt came, in part at least, from the prefix cache; None if not known."""
+    cacheable: int = 0
+    """Answers whose prompt is long enough for that."""
+    cached_share: float | None = None
+    """Of the prompts' tokens, by the server's counters, where it does not tell of each answer."""
+
+
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """So many of so many."""
 

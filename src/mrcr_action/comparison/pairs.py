@@ -9,6 +9,7 @@ from mrcr_action.bins import bin_of
 from mrcr_action.comparison.comparable import NAMES
 from mrcr_action.comparison.document import Lost
 from mrcr_action.errors import CannotJudge, DataError, UsageError
+from mrcr_action.rounds import FIRST
 
 if TYPE_CHECKING:
     from mrcr_action.comparison.comparable import Names
@@ -21,7 +22,9 @@ Key = tuple[str, int, str, str]
 """Shard, row, content hash and pass: the same question, asked in the same round."""
 
 Samples = dict[Key, "Record | None"]
-"""Everything that a result planned, in the order of the plan; None was not asked."""
+"""Every sample that a result planned, in the order of the plan; None was not asked. Of several
+rounds it is the first one: the others say the same of the same samples once more, and are compared
+within their run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ def samples_of(result: Result, side: str) -> Samples:
     if result.plan is not None:
         found = dict.fromkeys(planned(result.plan))
     for record in result.records:
+        if record.pass_name != FIRST:
+            continue
         key = (record.shard, record.row, record.sha256, record.pass_name)
         if found.get(key) is not None:
             raise DataError(
@@ -151,7 +156,7 @@ def samples_of(result: Result, side: str) -> Samples:
 
 def planned(plan: Plan) -> list[Key]:
     """The samples of a plan, in its order."""
-    return [(ask.shard, ask.row, ask.sha256, ask.pass_name) for ask in plan.asks]
+    return [(ask.shard, ask.row, ask.sha256, ask.pass_name) for ask in plan.samples]
 
 
 def cell_of(record: Record) -> str | None:

@@ -40,6 +40,7 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _of_cells(config)
     yield from _of_thresholds(config)
     yield from _of_addresses(config)
+    yield from _of_passes(config)
     for name in REFUSED_EXTRAS:
         if name in (config.extra_body or {}):
             yield "extra_body", f"{name} cannot be changed: one streamed answer a sample is read"
@@ -90,6 +91,21 @@ def _of_thresholds(config: RunConfig) -> Iterator[tuple[str, str]]:
     known = [n for n in most if n is not None]
     if known and (config.min_samples or 0) > min(known):
         yield "min_samples", f"{config.min_samples}: a bucket is asked for {min(known)} only"
+
+
+def _of_passes(config: RunConfig) -> Iterator[tuple[str, str]]:
+    if config.passes[0] != "cold" or len(set(config.passes)) < len(config.passes):
+        yield "passes", f"{list(config.passes)}: expected [cold] or [cold, warm]"
+    if len(set(config.concurrencies)) < len(config.concurrencies):
+        yield "concurrency", f"{list(config.concurrencies)}: a number is listed twice"
+    has_rounds = len(config.passes) * len(config.concurrencies) * config.repeats > 1
+    if config.max_instability is not None and not (
+        has_rounds or config.boundaries or config.small_pool
+    ):
+        yield (
+            "max_instability",
+            f"{config.max_instability:g}: every sample is asked once only; set passes or repeats",
+        )
 
 
 def _tested(config: RunConfig) -> list[int]:

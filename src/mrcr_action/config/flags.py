@@ -20,6 +20,7 @@ GROUPS = {
         "protocol dataset revision allow_unverified num_samples samples_per_cell needles bins"
         " exclude max_prompt_tokens"
     ),
+    "the passes": ("plan passes repeats boundaries small_pool max_instability"),
     "the requests": (
         "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
         " request_timeout_seconds time_limit_seconds"
@@ -39,6 +40,7 @@ METAVARS = {
     "match_ratio_threshold": "RATIO", "thresholds": "'{BUCKET: RATIO}'",
     "decision": "{point,confident}", "bins": "LOW-HIGH",
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
+    "passes": "PASS", "plan": "{smoke,standard,deep}", "max_instability": "RATIO",
     "baseline": "FILE|DIR", "max_regression": "RATIO",
 }  # fmt: skip
 

@@ -34,6 +34,8 @@ Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 Protocol = Literal["vllm", "openai"]
 Decision = Literal["point", "confident"]
+Pass = Literal["cold", "warm"]
+Effort = Literal["smoke", "standard", "deep"]
 Route = Literal["auto", "process", "container", "external"]
 Gpus = Annotated[str, Meta(pattern=r"^(all|none|\d+(,\d+)*)$")]
 Memory = Annotated[str, Meta(pattern=r"^(host|[1-9]\d*[kmgKMG]?)$")]
@@ -140,7 +142,55 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seed: Annotated[
         int, Meta(ge=0, description="Seed of the choice of samples and of every request.")
     ] = 42
-    concurrency: Annotated[Count, Meta(description="Requests in flight at a time.")] = 8
+    concurrency: Annotated[
+        Count | Annotated[tuple[Count, ...], Meta(min_length=1)],
+        Meta(
+            description="Requests in flight at a time. Of several numbers, such as [8, 1], every"
+            " sample is asked anew with each, and the first is what thresholds without a further"
+            " word mean."
+        ),
+    ] = 8
+    passes: Annotated[
+        tuple[Pass, ...],
+        Meta(
+            min_length=1,
+            description="How often each sample is asked: [cold], or [cold, warm], which asks it"
+            " again at once, so that the answer comes from the prefix cache. Bugs of that cache"
+            " show nowhere else.",
+        ),
+    ] = ("cold",)
+    repeats: Annotated[
+        Count,
+        Meta(
+            description="How many times all passes are made, each time from a cold cache: shows"
+            " what changes from one run to the next."
+        ),
+    ] = 1
+    boundaries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Samples that are also asked alone with a padded first turn, so that the"
+            " prompt ends just past a block of the KV cache, just past a chunk of the prefill, and"
+            " so that the wanted needle lies across the end of a chunk: four requests each.",
+        ),
+    ] = 0
+    small_pool: Annotated[
+        bool,
+        Meta(
+            description="Serve once more with a KV cache smaller than what is asked, and ask some"
+            " samples twice: shows blocks that outlive their eviction. Only for a server that is"
+            " started here; costs a second start."
+        ),
+    ] = False
+    plan: Annotated[
+        Effort | None,
+        Meta(
+            description="How much to ask, where nothing else is said: smoke, standard (at most 60"
+            " requests) or deep. Sets num_samples, passes, concurrency, boundaries, repeats and"
+            " small_pool; docs/detection.md has what each one finds."
+        ),
+    ] = None
     extra_body: Annotated[
         dict[str, Any] | None,
         Meta(
@@ -284,6 +334,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " by nothing that is no chance."
         ),
     ] = None
+    max_instability: Annotated[
+        Ratio | None,
+        Meta(
+            description="Share of the samples whose answer may differ, in any character, between"
+            " the first pass and another: 0 for a server that must not depend on its cache or its"
+            " batches. Default: it may, as long as the scores do not fall by more than chance."
+        ),
+    ] = None
     output_dir: Annotated[
         str, Meta(min_length=1, description="Folder for the reports and the server's log.")
     ] = "mrcr-results"
@@ -299,6 +357,11 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if isinstance(threshold, dict):
             return tuple(bounds_in({f"n{n}": ratio for n, ratio in threshold.items()}))
         return tuple(bounds_in(self.thresholds if threshold is None else threshold))
+
+    @property
+    def concurrencies(self) -> tuple[int, ...]:
+        """Every number of requests in flight, the first one first."""
+        return self.concurrency if isinstance(self.concurrency, tuple) else (self.concurrency,)
 
     @property
     def request_extras(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mrcr_action.config.effort import preset
 from mrcr_action.config.faults import faults
 from mrcr_action.config.keys import RunConfig
 from mrcr_action.config.values import (
@@ -106,7 +107,7 @@ def resolve(
             hint="Unset it to compare with nothing.",
         )
     typed = {key: convert(key, value, origin=origins[key]) for key, value in values.items()}
-    config = RunConfig(**typed)
+    config = RunConfig(**(preset(typed) | typed))
     for key, fault in faults(config):
         origin = origins.get(key) or (str(path) if path else called(key))
         raise ConfigError(f"{origin}: {fault}")

@@ -31,11 +31,14 @@ SECRET_KEYS = ("env", "extra_body", "server_args")
 THRESHOLD_KEYS = ("match_ratio_threshold", "thresholds")
 """Keys without either of which nothing is gated."""
 
-SWITCHES = ("trust_remote_code", "allow_unverified", "merge_leading_user_turns")
+SWITCHES = ("trust_remote_code", "allow_unverified", "merge_leading_user_turns", "small_pool")
 """Keys that are true or false."""
 
-LISTS = ("needles", "bins", "exclude")
+LISTS = ("needles", "bins", "exclude", "passes", "concurrency")
 """Keys whose flag takes several words."""
+
+NUMBERS = ("needles", "concurrency")
+"""Of these, those of whole numbers."""
 
 GATES = (*THRESHOLD_KEYS, "baseline")
 """Keys that can fail a run. To leave one out is one thing; to leave it blank is a slip."""
@@ -91,9 +94,10 @@ def read_text(key: str, given: Any, *, origin: str) -> Any:
     if key in LISTS:
         text = " ".join(given) if isinstance(given, list) else given
         words = [w for w in re.split(r"[,\s]+", text.strip("[] ")) if w]
-        if key != "needles":
+        if key not in NUMBERS:
             return words
-        return [int(w) if w.isascii() and w.isdigit() else w for w in words]
+        numbers = [int(w) if w.isascii() and w.isdigit() else w for w in words]
+        return numbers[0] if key == "concurrency" and len(numbers) == 1 else numbers
     if not given.strip() and key != "server_args":
         raise ConfigError(f"{origin}: is empty", hint="Leave it out for the default.")
     if _is_text(key):

@@ -104,15 +104,17 @@ def _misses(result: Result) -> Iterator[_Miss]:
 def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
     if result.verdict.conclusion == "fail":
         for check in result.verdict.checks:
-            if check.against is not None and check.state == "fail":
+            if not check.is_of_threshold and check.state == "fail":
                 yield result, check
 
 
 def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
-    said = [check.message, f"Compared with {check.against}", tested(result), *_stop(result)]
+    against = [] if check.against is None else [f"Compared with {check.against}"]
+    said = [check.message, *against, tested(result), *_stop(result)]
+    worse = "worse than the baseline" if check.round is None else check.bucket
     return Annotation(
         level=level,
-        title=f"MRCR of {_name(result)}: worse than the baseline",
+        title=f"MRCR of {_name(result)}: {worse}",
         message=_sentences(said),
         file=_file(result),
     )
@@ -133,7 +135,7 @@ def _margin(check: Check) -> float:
 
 def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
     result, bucket, worst = miss.result, miss.bucket, miss.checks[0]
-    label = "" if bucket.n_needles is None else f" {bucket.name}"
+    label = "" if bucket.name == "all" else f" {bucket.name}"
     metric = "" if worst.metric == "match_ratio" else f"{worst.metric.replace('_', ' ')} "
     others = f" (and {len(miss.checks) - 1} more)" if len(miss.checks) > 1 else ""
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"

@@ -38,7 +38,7 @@ def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
     for cell in shown(cells):
         total = sum(
             ask.prompt_tokens
-            for ask in plan.asks
+            for ask in plan.samples
             if ask.n_needles == cell.n_needles and in_bin(ask, cell.bin)
         )
         table.append(
@@ -57,9 +57,9 @@ def plan_table(plan: Plan, cells: Sequence[Coverage]) -> list[tuple[str, ...]]:
             "all",
             _sum(cell.rows for cell in shown(cells)),
             _sum(cell.fitting for cell in shown(cells)),
-            str(len(plan.asks)),
+            str(len(plan.samples)),
             "–",
-            f"{sum(ask.prompt_tokens for ask in plan.asks):,}",
+            f"{sum(ask.prompt_tokens for ask in plan.samples):,}",
             "–",
         )
     )

@@ -1,10 +1,10 @@
 """JUnit XML, through the ``junit-xml`` library; the only module that knows it.
 
 The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
-case a bucket and one the baseline, ``error`` for what stopped the run, ``failure`` for its missed
-thresholds and for a regression. The
-library is fed text that XML can hold, and what it writes is corrected (times with three decimals,
-no ``disabled`` attribute) and parsed back.
+case a bucket, one a further round and one the baseline, ``error`` for what stopped the run,
+``failure`` for its missed thresholds, for a regression and for instability. The library is fed text
+that XML can hold, and what it writes is corrected (times with three decimals, no ``disabled``
+attribute) and parsed back.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mrcr_action.config.listing import unique_names
 from mrcr_action.report.baseline import baseline_text
 from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
+from mrcr_action.rounds import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,10 +53,10 @@ def _suite(result: Result, name: str, label: str) -> Any:
     verdict, tested = result.verdict, {bucket.name for bucket in result.buckets}
     cases = [_run_case(result, label)]
     cases += [_bucket_case(result, label, bucket) for bucket in result.buckets]
-    of_buckets = [check for check in verdict.checks if check.against is None]
+    of_buckets = [check for check in verdict.checks if check.is_of_threshold]
     untested = dict.fromkeys(c.bucket for c in of_buckets if c.bucket not in tested)
     cases += [_missing_case(label, bucket, verdict.of(bucket)) for bucket in untested]
-    cases += [_baseline_case(result, label, c) for c in verdict.checks if c.against is not None]
+    cases += [_change_case(result, label, c) for c in verdict.checks if not c.is_of_threshold]
     return junit_xml.TestSuite(
         f"mrcr {name}",
         test_cases=cases,
@@ -132,7 +133,8 @@ def _bucket_case(result: Result, label: str, bucket: Bucket) -> Any:
         ]
     )
     # A suite's time is the sum over its cases, so that only those of the needle counts have any.
-    own = [] if bucket.n_needles is None or bucket.bin else result.records
+    counted = bucket.n_needles is not None or (bucket.round is not None and bucket.base is None)
+    own = result.records if counted and bucket.bin is None else []
     case = _case(label, bucket_title(bucket), sum(r.seconds for r in own if _is_of(r, bucket)))
     if state == "fail":
         case.add_failure_info(
@@ -155,13 +157,18 @@ def _missing_case(label: str, bucket: str, checks: Sequence[Check]) -> Any:
     return case
 
 
-def _baseline_case(result: Result, label: str, check: Check) -> Any:
-    """What changed since the baseline."""
+def _change_case(result: Result, label: str, check: Check) -> Any:
+    """What changed since the baseline, or from the first round to another."""
     case = _case(label, check.bucket, 0.0)
-    body = baseline_text(result.baseline) if result.baseline is not None else check.message
+    is_baseline = check.against is not None and result.baseline is not None
+    body = baseline_text(result.baseline) if is_baseline and result.baseline else check.message
     body, message = _clean(body, BODY_LIMIT), _clean(check.message)
     if check.state == "fail":
-        case.add_failure_info(message=message, output=body, failure_type="regression")
+        case.add_failure_info(
+            message=message,
+            output=body,
+            failure_type="regression" if is_baseline else "instability",
+        )
     elif check.state == "inconclusive":
         case.add_error_info(message=message, output=body, error_type="inconclusive")
     else:
@@ -172,7 +179,8 @@ def _baseline_case(result: Result, label: str, check: Check) -> Any:
 def _is_of(record: Record, bucket: Bucket) -> bool:
     """Whether a bucket is of a record's samples."""
     needles = bucket.n_needles in {None, record.n_needles}
-    return needles and bucket.bin in {None, bin_of(record.o200k_tokens)}
+    same_round = record.pass_name == (bucket.round or FIRST)
+    return same_round and needles and bucket.bin in {None, bin_of(record.o200k_tokens)}
 
 
 def _clean(text: str, limit: int = 1_000) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from typing import IO, TYPE_CHECKING, Protocol
 
 from mrcr_action.report.console import print_plan
@@ -82,7 +83,12 @@ def plan_line(plan: Plan) -> str:
     lengths = [ask.prompt_tokens for ask in plan.asks]
     per = ", ".join(f"{plan.planned(n)} with {n} needles" for n in plan.quotas)
     unit = "prompt tokens" if plan.counted_by == "server" else "o200k tokens"
-    return f"{len(plan.asks)} samples ({per}), {min(lengths):,} to {max(lengths):,} {unit}"
+    line = f"{len(plan.samples)} samples ({per}), {min(lengths):,} to {max(lengths):,} {unit}"
+    if len(plan.rounds) == 1:
+        return line
+    asked = Counter(ask.pass_name for ask in plan.asks)
+    rounds = ", ".join(f"{round_.name} {asked[round_.name]}" for round_ in plan.rounds)
+    return f"{line}; {len(plan.asks)} requests: {rounds}"
 
 
 class PlainProgress:
@@ -120,7 +126,8 @@ class PlainProgress:
     def answered(self, record: Record) -> None:
         self._counts.add(record)
         if record.grade is None:
-            self._say(f"  sample {record.shard}#{record.row} {record.outcome}: {record.reason}")
+            which = f"{record.shard}#{record.row} ({record.pass_name})"
+            self._say(f"  sample {which} {record.outcome}: {record.reason}")
         last = self._counts.done == self._counts.total
         if last or time.monotonic() - self._last >= PLAIN_SECONDS:
             self._last = time.monotonic()

@@ -9,8 +9,9 @@ from mrcr_action.gate import bounds_of, threshold_of
 from mrcr_action.report.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from mrcr_action.comparison.document import RoundChange
     from mrcr_action.config.keys import Protocol
     from mrcr_action.coverage import Coverage
     from mrcr_action.intervals import Interval
@@ -34,7 +35,8 @@ def bucket_title(bucket: Bucket) -> str:
     """How a person calls a bucket."""
     if bucket.bin is not None:
         return bucket.name
-    return "all samples" if bucket.n_needles is None else f"{bucket.n_needles} needles"
+    title = "all samples" if bucket.n_needles is None else f"{bucket.n_needles} needles"
+    return title if bucket.round is None else f"{title}, {bucket.round}"
 
 
 def table_of(result: Result, *, wide: bool = True) -> list[tuple[str, ...]]:
@@ -110,6 +112,31 @@ def tested(result: Result) -> str:
     if result.server.max_model_len:
         parts.append(f"window {result.server.max_model_len:,}")
     return ", ".join(parts)
+
+
+def rounds_table(changes: Sequence[RoundChange]) -> list[tuple[str, ...]]:
+    """A header, then what differs between the first round and each other one."""
+    table: list[tuple[str, ...]] = [
+        ("round", "asked", "answers that differ", "change of the ratio", "p", "from the cache")
+    ]
+    for found in changes:
+        change = found.change
+        cached = "–"
+        if found.cacheable and found.cached is not None:
+            cached = f"{found.cached}/{found.cacheable}"
+        elif found.cacheable and found.cached_share is not None:
+            cached = f"{found.cached_share:.0%} of all tokens"
+        table.append(
+            (
+                found.name,
+                str(found.asked),
+                f"{found.differing}/{found.comparable}",
+                "–" if change is None else f"{change.difference:+.4f}",
+                "–" if found.p_corrected is None else f"{found.p_corrected:.2g}",
+                cached,
+            )
+        )
+    return table
 
 
 def reasons(records: Iterable[Record]) -> list[str]:

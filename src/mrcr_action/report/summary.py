@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
-from mrcr_action.report.rows import MARKS, number, table_of, tested
+from mrcr_action.report.rows import MARKS, number, rounds_table, table_of, tested
 from mrcr_action.report.text import code, lines, markdown
+from mrcr_action.rounds import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -176,7 +177,7 @@ def _why(result: Result) -> str:
     if conclusion != "pass":
         return "; ".join(check.message for check in said) or result.verdict.summary
     # What was measured matters less here than that there is nothing to see.
-    held = [check.message for check in said if check.against is not None]
+    held = [check.message for check in said if not check.is_of_threshold]
     reached = len(said) - len(held)
     if held and not reached:
         return held[0]
@@ -187,7 +188,10 @@ def _why(result: Result) -> str:
 
 
 def _state(result: Result) -> str:
-    gated = any(c.threshold is not None or c.against for c in result.verdict.checks)
+    gated = any(
+        c.threshold is not None or c.against or (c.round and c.state in {"pass", "fail"})
+        for c in result.verdict.checks
+    )
     conclusion = result.verdict.conclusion
     return "measured" if conclusion == "pass" and not gated else conclusion
 
@@ -205,6 +209,8 @@ def _section(result: Result) -> str:
         parts.append(_problem(result))
     if result.records:
         parts.append(_markdown(table_of(result), left=2))
+    if any(change.asked for change in result.rounds):
+        parts.append(_markdown(rounds_table(result.rounds), left=1))
     if result.baseline is not None:
         parts.append(baseline_markdown(result.baseline))
     parts.extend(f"> [!NOTE]\n> {markdown(note, limit=1_000)}" for note in result.notes)
@@ -285,11 +291,15 @@ def _worst(result: Result) -> str:
         ratio = f"{record.grade.match_ratio(protocol):.4f}" if record.grade else "–"
         tokens = "–" if record.prompt_tokens is None else f"{record.prompt_tokens:,}"
         rows.append(
-            f"| {code(f'{record.shard}#{record.row}')} | {record.n_needles} | {tokens}"
-            f" | {record.outcome} | {ratio} | {markdown(_what(record))} |"
+            f"| {code(f'{record.shard}#{record.row}')}{_round(record)} | {record.n_needles}"
+            f" | {tokens} | {record.outcome} | {ratio} | {markdown(_what(record))} |"
         )
     title = f"The worst of {len(low)} inexact or lost samples"
     return f"<details><summary>{title}</summary>\n\n" + "\n".join(rows) + "\n\n</details>"
+
+
+def _round(record: Record) -> str:
+    return "" if record.pass_name == FIRST else f", {markdown(record.pass_name)}"
 
 
 def _what(record: Record) -> str:

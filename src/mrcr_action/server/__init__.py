@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mrcr_action.errors import ServerError
 
 
@@ -26,6 +28,10 @@ class Server(Protocol):
     api_key: str | None
     command: tuple[str, ...]
     """How it was started; empty for a running server. Masked before it is shown."""
+
+    @property
+    def log(self) -> Path | None:
+        """File with its output; None where it is not ours."""
 
     async def __aenter__(self) -> Self: ...
 

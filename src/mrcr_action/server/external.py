@@ -10,6 +10,8 @@ from mrcr_action.publish import without_password
 from mrcr_action.server.health import wait_healthy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mrcr_action.errors import ServerError
     from mrcr_action.server import RouteName
 
@@ -25,6 +27,7 @@ class ExternalServer:
 
     route: RouteName = "external"
     image: str | None = None
+    log: Path | None = None
     command: tuple[str, ...] = ()
 
     def __init__(self, base_url: str, *, api_key: str | None = None, why: str = "") -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import msgspec
+
 from mrcr_action.config.faults import server_arguments
 from mrcr_action.errors import UsageError
 from mrcr_action.server.container import ContainerServer
@@ -14,9 +16,10 @@ from mrcr_action.server.port import free_port
 from mrcr_action.server.process import ProcessServer
 from mrcr_action.server.sibling import image_of, plan_of
 from mrcr_action.server.sweep import Owner, labels_of
-from mrcr_action.server.vllm import take_api_key, vllm_command
+from mrcr_action.server.vllm import arguments_of, take_api_key, vllm_command
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from mrcr_action.config import RunConfig
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from mrcr_action.server.own import OwnContainer
 
 API_KEY_VARIABLES = ("MRCR_API_KEY", "VLLM_API_KEY")
+
+FIRST_LOG = "server.log"
+SECOND_LOG = "server-2.log"
 
 WAYS = """\
 Ways to a GPU, each with what it takes:
@@ -149,7 +155,13 @@ def _by_what_is_there(config: RunConfig, machine: Machine) -> Chosen:
 
 
 def make_server(
-    config: RunConfig, chosen: Chosen, *, machine: Machine, output: Path, api_key: str | None
+    config: RunConfig,
+    chosen: Chosen,
+    *,
+    machine: Machine,
+    output: Path,
+    api_key: str | None,
+    further: Sequence[str] = (),
 ) -> Server:
     """The server of a configuration, not yet started.
 
@@ -158,6 +170,7 @@ def make_server(
         chosen: how it is reached.
         machine: where that happens.
         output: folder for its log.
+        further: arguments behind all others, for a second server of the same configuration.
         api_key: key of a running server, or for one to start.
 
     Raises:
@@ -165,10 +178,13 @@ def make_server(
     """
     if chosen.name == "external":
         return ExternalServer(address_of(config), api_key=api_key, why=chosen.why)
-    arguments, own_key = take_api_key(server_arguments(config))
+    if further:
+        words = (*server_arguments(config), *further)
+        config = msgspec.structs.replace(config, server_args=words)
+    arguments, own_key = take_api_key(arguments_of(config))
     key = own_key or str(config.env.get("VLLM_API_KEY", "")) or api_key
     port = config.port or free_port()
-    log = output / "server.log"
+    log = output / (SECOND_LOG if further else FIRST_LOG)
     if chosen.name == "process":
         return ProcessServer(
             vllm_command(

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from mrcr_action.config.faults import server_arguments
 from mrcr_action.errors import UsageError
 from mrcr_action.server.engine.container import Mount, Plan
-from mrcr_action.server.vllm import take_api_key, vllm_command
+from mrcr_action.server.vllm import arguments_of, take_api_key, vllm_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +71,7 @@ def plan_of(
     model = config.model_name or ""
     workspace = _workspace(folder, own)
     mounts = [mount for mount in (workspace, _of_model(model, workspace, config, own)) if mount]
-    arguments, _ = take_api_key(server_arguments(config))
+    arguments, _ = take_api_key(arguments_of(config))
     return Plan(
         name=f"mrcr-server-{uuid.uuid4().hex[:12]}",
         image=image_of(config, own),

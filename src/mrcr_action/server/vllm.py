@@ -8,10 +8,17 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrcr_action.config.faults import server_arguments
 from mrcr_action.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from mrcr_action.config import RunConfig
+
+DETAILS = "--enable-prompt-tokens-details"
+NO_DETAILS = "--no-enable-prompt-tokens-details"
+"""Whether answers tell how much of their prompt came from the prefix cache."""
 
 USUAL_FOLDERS = ("/usr/local/bin", "/opt/venv/bin")
 """Where images keep it. A job's own PATH may have taken the place of an image's."""
@@ -77,6 +84,19 @@ def vllm_command(
         "--port",
         str(port),
     ]
+
+
+def arguments_of(config: RunConfig) -> list[str]:
+    """Further arguments of `vllm serve`: the user's, and what the rounds of a run need to be told.
+
+    Raises:
+        ValueError: a quotation is not closed.
+    """
+    words = server_arguments(config)
+    names = {word.partition("=")[0].replace("_", "-") for word in words}
+    if ("warm" in config.passes or config.boundaries) and not names & {DETAILS, NO_DETAILS}:
+        words.append(DETAILS)
+    return words
 
 
 def take_api_key(arguments: list[str]) -> tuple[list[str], str | None]:

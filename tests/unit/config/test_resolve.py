@@ -32,6 +32,12 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "temperature": ("0.5", "1", 0.5, 1.0),
     "seed": ("1", "2", 1, 2),
     "concurrency": ("3", "4", 3, 4),
+    "passes": ("[cold]", "cold, warm", ("cold",), ("cold", "warm")),
+    "repeats": ("2", "3", 2, 3),
+    "boundaries": ("2", "3", 2, 3),
+    "small_pool": ("true", "false", True, False),
+    "plan": ("smoke", "deep", "smoke", "deep"),
+    "max_instability": ("0.1", "0.2", 0.1, 0.2),
     "extra_body": ("{a: 1}", "{b: 2}", {"a": 1}, {"b": 2}),
     "dataset": ("rows", "more", "rows", "more"),
     "revision": ("main", "7", "main", "7"),
@@ -85,6 +91,8 @@ def needed(key: str) -> dict[str, Any]:
     """Flags without which a key is a contradiction."""
     if key == "max_regression":
         return {"baseline": "base"}
+    if key == "max_instability":
+        return {"repeats": "2"}
     return {"protocol": "openai"} if key in BY_CELL else {}
 
 

@@ -1,0 +1,79 @@
+"""A KV cache smaller than what is asked: blocks are evicted, and must not be found again.
+
+A server with a cache for a million tokens evicts nothing in a test of an hour. So it is started
+once more with one that just holds the longest sample, and some samples are asked twice in the same
+order: by the second time all of them have been evicted, and a block that is found in the cache all
+the same is a wrong one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mrcr_action.rounds import Round, pool_sample
+
+if TYPE_CHECKING:
+    from mrcr_action.config import RunConfig
+    from mrcr_action.plan import Ask, Plan
+    from mrcr_action.result import CacheInfo
+    from mrcr_action.rounds import Kind
+
+KINDS: tuple[Kind, ...] = ("pool", "pool warm")
+
+LEAST_OVERFLOW = 1.5
+"""How many times as large as its cache the samples are at least: each is evicted in between."""
+
+SPARE_BLOCKS = 2
+"""Blocks that vLLM keeps for itself, or rounds up to."""
+
+
+def with_pool(plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool) -> Plan:
+    """A plan with the rounds of a small cache, or with a note that says why there are none.
+
+    Args:
+        plan: its longest samples are taken.
+        config: how long answers get, and how many requests are in flight.
+        cache: what the server tells of its blocks.
+        own: whether the server was started here, and can be started again.
+    """
+    chosen = pool_sample(plan.samples)
+    lack = ""
+    if not own:
+        lack = "it takes a server that is started here"
+    elif cache.block_size is None:
+        lack = "the server does not tell the size of its blocks in /metrics"
+    elif sum(a.prompt_tokens for a in chosen) < LEAST_OVERFLOW * window_of(chosen, config):
+        lack = "the samples are too few, or too short, to fill one that holds the longest of them"
+    if lack:
+        note = f"The rounds with a small KV cache were left out: {lack}."
+        return msgspec.structs.replace(plan, notes=(*plan.notes, note))
+    asks, rounds = list(plan.asks), list(plan.rounds)
+    for kind in KINDS:
+        rounds.append(
+            Round(
+                name=kind,
+                kind=kind,
+                concurrency=config.concurrencies[0],
+                stage=rounds[-1].stage + 1,
+            )
+        )
+        asks += [
+            msgspec.structs.replace(ask, index=len(asks) + at, pass_name=kind, follows=None)
+            for at, ask in enumerate(chosen)
+        ]
+    return msgspec.structs.replace(plan, asks=tuple(asks), rounds=tuple(rounds))
+
+
+def window_of(asks: list[Ask], config: RunConfig) -> int:
+    """Tokens that the longest of some samples takes, with its answer."""
+    return max(ask.prompt_tokens for ask in asks) + config.max_tokens
+
+
+def pool_arguments(plan: Plan, config: RunConfig, cache: CacheInfo) -> tuple[str, ...]:
+    """What a server is started with, behind all else, to have a cache that small."""
+    assert cache.block_size is not None
+    window = window_of([a for a in plan.asks if a.pass_name == KINDS[0]], config)
+    blocks = -(-window // cache.block_size) + SPARE_BLOCKS
+    return ("--num-gpu-blocks-override", str(blocks), "--max-model-len", str(window))

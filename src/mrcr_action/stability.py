@@ -1,0 +1,178 @@
+"""What differs between the rounds of a run: answers that depend on the cache or on company. Pure.
+
+Samples are compared with themselves, so that neither their difficulty nor the model's skill is in
+the way. A mean that falls by more than chance explains fails the run, whatever the thresholds say;
+texts that merely differ do so where ``max_instability`` is set, since on a healthy server, too, the
+last bits of a sum depend on what is batched with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mrcr_action.comparison.document import RoundChange
+from mrcr_action.comparison.paired import change_of, holm
+from mrcr_action.result import Check
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mrcr_action.config import RunConfig
+    from mrcr_action.plan import Plan
+    from mrcr_action.result import CacheInfo, Record, State
+    from mrcr_action.rounds import Round
+
+SIGNIFICANT = 0.001
+"""Chance, over all rounds together, that a healthy server's mean seems to fall from the first."""
+
+USUAL_BLOCK = 128
+"""Tokens of a block of the KV cache where the server does not tell; GPUs have 16, CPUs 128."""
+
+LEAST_CACHED = 0.5
+"""Share of a warm round that has to come from the prefix cache for it to test that."""
+
+
+def round_changes(
+    plan: Plan | None, records: Sequence[Record], config: RunConfig, cache: CacheInfo | None
+) -> tuple[RoundChange, ...]:
+    """Compare every round with the first one.
+
+    Args:
+        plan: tells the rounds.
+        records: finished asks.
+        config: whose protocol's ratio is compared.
+        cache: what is known of the server's cache.
+    """
+    if plan is None or len(plan.rounds) == 1:
+        return ()
+    first = {_key(r): r for r in records if r.pass_name == plan.rounds[0].name}
+    # vLLM leaves the field out where nothing was cached.
+    tells = any(record.cached_tokens is not None for record in records)
+    changes = [
+        _change(
+            round_,
+            [r for r in records if r.pass_name == round_.name],
+            first,
+            config=config,
+            cache=cache,
+            tells=tells,
+        )
+        for round_ in plan.rounds[1:]
+    ]
+    known = [at for at, found in enumerate(changes) if found.change is not None]
+    corrected = holm([c.change.p_lower for c in changes if c.change is not None])
+    ps = dict(zip(known, corrected, strict=True))
+    return tuple(
+        msgspec.structs.replace(found, p_corrected=ps.get(at)) for at, found in enumerate(changes)
+    )
+
+
+def _change(
+    round_: Round,
+    own: Sequence[Record],
+    first: dict[tuple[str, int], Record],
+    *,
+    config: RunConfig,
+    cache: CacheInfo | None,
+    tells: bool,
+) -> RoundChange:
+    pairs = [(first[_key(r)], r) for r in own if r.grade is not None and _key(r) in first]
+    graded = [(a, b) for a, b in pairs if a.grade is not None]
+    known = [(a, b) for a, b in graded if a.digest is not None and b.digest is not None]
+    ratios = [
+        (a.grade.match_ratio(config.protocol), b.grade.match_ratio(config.protocol))
+        for a, b in graded
+        if a.grade is not None and b.grade is not None
+    ]
+    least = 2 * ((cache and cache.block_size) or USUAL_BLOCK)
+    cacheable = [r for r in own if r.grade is not None and (r.prompt_tokens or 0) >= least]
+    return RoundChange(
+        name=round_.name,
+        kind=round_.kind,
+        asked=sum(r.attempts > 0 for r in own),
+        change=change_of(ratios) if ratios else None,
+        differing=sum(a.digest != b.digest for a, b in known),
+        comparable=len(known),
+        p_corrected=None,
+        cached=sum(bool(r.cached_tokens) for r in cacheable) if tells else None,
+        cacheable=len(cacheable) if round_.from_cache else 0,
+        cached_share=None if tells else _cached_share(cache),
+    )
+
+
+def _cached_share(cache: CacheInfo | None) -> float | None:
+    """Of all that was looked up in the prefix cache, what was there; nearly half is the most.
+
+    Only a warm request can hit, since every sample has a cache of its own; the other half is cold.
+    """
+    if cache is None or not cache.queried_tokens or cache.hit_tokens is None:
+        return None
+    return cache.hit_tokens / cache.queried_tokens
+
+
+def _key(record: Record) -> tuple[str, int]:
+    return record.shard, record.row
+
+
+def stability_checks(changes: Sequence[RoundChange], config: RunConfig) -> list[Check]:
+    """What the differences mean for the verdict: one check a round."""
+    return [_check(change, config) for change in changes if change.asked]
+
+
+def _check(found: RoundChange, config: RunConfig) -> Check:
+    change = found.change
+
+    def check(state: State, message: str) -> Check:
+        return Check(
+            bucket=f"{found.name} against the first pass",
+            state=state,
+            message=f"{found.name}: {message}",
+            measured=None if change is None else change.difference,
+            samples=0 if change is None else change.n,
+            interval=None if change is None else change.interval,
+            round=found.name,
+        )
+
+    differ = f"{found.differing} of {found.comparable} answers differ from the first pass"
+    most = config.max_instability
+    if most is not None and found.differing > most * found.comparable:
+        return check("fail", f"{differ}, at most {most:.1%} may")
+    p = found.p_corrected
+    if change is not None and p is not None and p < SIGNIFICANT and change.difference < 0:
+        fell = f"the mean fell by {-change.difference:.4f} against the first pass"
+        return check("fail", f"{fell} ({change.changed} of {change.n} samples changed, p {p:.2g})")
+    if lack := _not_from_cache(found):
+        return check("inconclusive", lack)
+    if change is None:
+        return check("measured", "no sample was graded in both")
+    return check("measured" if most is None else "pass", differ)
+
+
+def _not_from_cache(found: RoundChange) -> str:
+    """Why a warm round tested nothing; empty where it did, or where nobody can tell."""
+    if not found.cacheable:
+        return ""
+    if found.cached is not None:
+        if found.cached >= LEAST_CACHED * found.cacheable:
+            return ""
+        seen = f"only {found.cached} of {found.cacheable} answers came from the prefix cache"
+    elif found.cached_share is not None and found.cached_share < LEAST_CACHED / 4:
+        seen = f"only {found.cached_share:.0%} of the prompts' tokens were in the prefix cache"
+    else:
+        return ""
+    return f"{seen}, so that it was not tested: is it switched off, or too small?"
+
+
+def unknown_cache(changes: Sequence[RoundChange]) -> list[str]:
+    """A sentence where nobody can tell whether a warm round came from the cache."""
+    unknown = [c.name for c in changes if c.cacheable and c.cached is None]
+    if not any(c.cacheable and c.cached is None and c.cached_share is None for c in changes):
+        return []
+    told = (
+        f"Whether {', '.join(unknown)} came from the prefix cache could not be checked: the server"
+        " tells neither cached_tokens (vLLM: --enable-prompt-tokens-details) nor its counters in"
+        " /metrics."
+    )
+    return [told]

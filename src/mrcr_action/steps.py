@@ -1,0 +1,227 @@
+"""The steps of a run: serve, choose, ask; and once more on a second server where that is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mrcr_action.baseline import check_plan
+from mrcr_action.boundary import Boundaries
+from mrcr_action.client import ApiError, Client
+from mrcr_action.collect import Collector
+from mrcr_action.daemon_thread import in_daemon_thread
+from mrcr_action.errors import ServerError
+from mrcr_action.gate import check_cells
+from mrcr_action.kv_cache import look, since
+from mrcr_action.pool import pool_arguments, with_pool
+from mrcr_action.preflight import preflight
+from mrcr_action.publish import without_password
+from mrcr_action.rounds import with_rounds
+from mrcr_action.served import find_model, prompt_limit
+from mrcr_action.server.external import ANSWER_SECONDS
+from mrcr_action.server.watch import death_soon, raced, watched
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    from mrcr_action.choice import Choice
+    from mrcr_action.config import RunConfig
+    from mrcr_action.config.resolve import Resolved
+    from mrcr_action.findings import Findings
+    from mrcr_action.journal import Journal
+    from mrcr_action.report.progress import Progress
+    from mrcr_action.result import Record
+    from mrcr_action.server import Server
+
+HEARTBEAT_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What every step of a run needs, and what they have found."""
+
+    resolved: Resolved
+    found: Findings
+    journal: Journal
+    progress: Progress
+    hide: Callable[[str], str]
+    choice: Choice
+    done: dict[int, Record] = field(default_factory=dict)
+    salt: str = field(default_factory=lambda: f"mrcr-{secrets.token_hex(8)}")
+
+    @property
+    def config(self) -> RunConfig:
+        """The configuration."""
+        return self.resolved.config
+
+    async def find(self, server: Server, second: Callable[[Sequence[str]], Server] | None) -> None:
+        """Everything, from the dataset's names to the last answer.
+
+        Raises:
+            MrcrError: what stopped it; what was found before is in ``found``.
+        """
+        self.choice.check()
+        self.found.data = self.choice.shards.info()
+        if server.why:
+            self.progress.stage("route", f"{server.route}, since {server.why}")
+        async with self._serving(server, self.choice.prepare) as client:
+            await self._choose(client, server, can_restart=second is not None)
+            before = await look(client, server.command, server.log)
+            try:
+                await self._ask(server, client, of_pool=False)
+            finally:
+                self.found.cache = before
+            self.found.cache = since(before, await look(client, server.command, server.log))
+        plan = self.found.plan
+        assert plan is not None
+        if any(round_.is_of_pool for round_ in plan.rounds):
+            assert second is not None
+            other = second(pool_arguments(plan, self.config, self.found.cache))
+            try:
+                async with self._serving(other, _nothing) as client:
+                    await self._ask(other, client, of_pool=True)
+            except ServerError as error:
+                told = f"the second server, with a small KV cache: {error}"
+                raise ServerError(told, hint=error.hint, details=error.details) from error
+
+    @contextlib.asynccontextmanager
+    async def _serving(
+        self, server: Server, meanwhile: Callable[[], None]
+    ) -> AsyncIterator[Client]:
+        """A healthy server and a client of it, while the block lasts.
+
+        Args:
+            server: not yet entered.
+            meanwhile: done in a thread while it starts.
+        """
+        config, found, begin = self.config, self.found, time.perf_counter()
+        async with server:
+            address = without_password(server.base_url)
+            self.progress.stage("starting" if server.command else "connecting", address)
+            patient = server.command or "startup_max_wait_seconds" in self.resolved.given
+            heartbeat = asyncio.create_task(_heartbeat(self.progress))
+            try:
+                limit = config.startup_max_wait_seconds if patient else ANSWER_SECONDS
+                prepared = in_daemon_thread(meanwhile)
+                await raced(_both(server.ready(limit), prepared), server.died)
+            finally:
+                heartbeat.cancel()
+            found.start_up += time.perf_counter() - begin
+            async with Client(
+                server.base_url,
+                api_key=server.api_key,
+                request_timeout=config.request_timeout_seconds,
+                connections=max(config.concurrencies),
+            ) as client:
+                yield client
+            self.progress.stage("stopping" if server.command else "done", address)
+
+    async def _choose(self, client: Client, server: Server, *, can_restart: bool) -> None:
+        found, begin = self.found, time.perf_counter()
+        try:
+            await watched(self._plan(client, server, can_restart=can_restart), server)
+        except ApiError as error:
+            raise ServerError(f"{without_password(client.base_url)}: {error}") from error
+        finally:
+            found.planning = time.perf_counter() - begin
+            found.data = self.choice.shards.info()
+        assert found.plan is not None
+        # Without every cell that was asked for by name, or a baseline that knows some of the
+        # samples, there is no verdict: why ask for hours.
+        check_cells(found.plan)
+        if found.baseline is not None:
+            check_plan(found.baseline, found.preflight, found.plan)
+
+    async def _plan(self, client: Client, server: Server, *, can_restart: bool) -> None:
+        config, found = self.config, self.found
+        found.model = await find_model(client, config.model_name, ours=bool(server.command))
+        found.version = await client.version()
+        limit = prompt_limit(config, found.model)
+        self.progress.stage("choosing", found.model.id)
+        found.preflight = await preflight(
+            client, config=config, model=found.model.id, merge=config.merge_leading_user_turns
+        )
+        found.notes.extend(found.preflight.notes)
+        plan = await self.choice.choose(
+            limit=limit,
+            client=client,
+            model=found.model,
+            seen=found.preflight,
+            progress=self.progress.chosen,
+        )
+        plan = with_rounds(plan, config)
+        if config.boundaries or config.small_pool:
+            cache = await look(client, server.command, server.log)
+            if config.boundaries:
+                boundaries = Boundaries(
+                    config=config, client=client, model=found.model.id, shards=self.choice.shards
+                )
+                plan = await boundaries.add(plan, cache)
+            if config.small_pool:
+                plan = with_pool(plan, config, cache, own=can_restart)
+        found.plan = plan
+        found.notes.extend(plan.notes)
+        self.progress.planned(plan)
+
+    async def _ask(self, server: Server, client: Client, *, of_pool: bool) -> None:
+        """Ask what is meant for a server.
+
+        Raises:
+            MrcrError: what stopped it.
+        """
+        found, begin = self.found, time.perf_counter()
+        assert found.plan is not None
+        assert found.model is not None
+        collector = Collector(
+            config=self.config,
+            client=client,
+            model=found.model.id,
+            shards=self.choice.shards,
+            journal=self.journal,
+            died=server.died,
+            hide=self.hide,
+            progress=self.progress.answered,
+            salt=self.salt if len(found.plan.rounds) > 1 else None,
+            done=self.done,
+        )
+        pool = {round_.name for round_ in found.plan.rounds if round_.is_of_pool}
+        asks = [ask for ask in found.plan.asks if (ask.pass_name in pool) is of_pool]
+        try:
+            stopped_by = await collector.collect(found.plan, asks)
+        finally:
+            found.asking += time.perf_counter() - begin
+            found.records = [self.done[index] for index in sorted(self.done)]
+        own = [self.done[ask.index] for ask in asks if ask.index in self.done]
+        if stopped_by is None and any(r.outcome == "failed" for r in own):
+            stopped_by = await death_soon(server)
+        if stopped_by is not None:
+            raise stopped_by
+
+
+async def _both(first: Awaitable[None], second: Awaitable[None]) -> None:
+    """Wait for both; the first error ends the other."""
+    tasks = {asyncio.ensure_future(first), asyncio.ensure_future(second)}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _heartbeat(progress: Progress) -> None:
+    """Show that a start, which can take minutes, is still waited for."""
+    begin = time.perf_counter()
+    while True:
+        await asyncio.sleep(HEARTBEAT_SECONDS)
+        progress.waiting(time.perf_counter() - begin)
+
+
+def _nothing() -> None:
+    """What there is to do while a second server starts."""
