@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mrcr_action.standin.faults import Effects, FaultPlan
     from mrcr_action.standin.prefix_cache import Hold, PrefixCache, Prompt
 
-VERSION = "0.0.0-standin"
-
 _LOOK_SECONDS = 0.005
 """How often a request looks whether the pool of blocks has room for it."""
 
@@ -84,7 +82,6 @@ class Routes:
         handlers: dict[str, tuple[str, Callable[[Request], Iterator[Step]]]] = {
             "/health": ("GET", self._health),
             "/metrics": ("GET", self._metrics),
-            "/version": ("GET", self._version),
             "/v1/models": ("GET", self._models),
             "/v1/chat/completions": ("POST", self._chat),
         }
@@ -116,9 +113,6 @@ class Routes:
     def _metrics(self, _: Request) -> Iterator[Step]:
         text = self.metrics.render(self.settings.served_names[0], self.cache)
         return whole(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
-
-    def _version(self, _: Request) -> Iterator[Step]:
-        return json_reply(200, {"version": VERSION})
 
     def _models(self, _: Request) -> Iterator[Step]:
         length = {"max_model_len": self.settings.max_model_len}

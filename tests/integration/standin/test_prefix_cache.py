@@ -120,12 +120,6 @@ def test_metrics_count_what_was_sought_and_found(
     assert 'num_gpu_blocks="5000"' in labels
 
 
-def test_the_version_is_no_vllms(start_standin: StartStandIn) -> None:
-    answer = httpx.get(f"{start_standin('--api-key', 'x').url}/version")
-
-    assert answer.json() == {"version": "0.0.0-standin"}
-
-
 def test_the_size_of_a_chunk_is_in_the_log(start_standin: StartStandIn) -> None:
     log = start_standin("--max-num-batched-tokens", "8K").log
 
