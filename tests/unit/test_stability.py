@@ -1,0 +1,191 @@
+"""Rounds compared with the first one: made answers, of which every figure is known."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from mrcr_action.config import RunConfig
+from mrcr_action.gate import judge
+from mrcr_action.plan import Plan
+from mrcr_action.result import Bucket, CacheInfo, Check, Record
+from mrcr_action.rounds import with_rounds
+from mrcr_action.stability import round_changes, stability_checks, unknown_cache
+from mrcr_action.stats import buckets_of
+
+Make = Callable[..., Any]
+
+CONFIG = RunConfig(needles=(2,), num_samples=12, passes=("cold", "warm"))
+
+
+@pytest.fixture
+def plan(make_record: Make, make_plan: Make) -> Plan:
+    return with_rounds(make_plan([make_record(i) for i in range(12)], CONFIG), CONFIG)
+
+
+@pytest.fixture
+def answers(plan: Plan, make_record: Make) -> Callable[..., list[Record]]:
+    """Records of a plan, given what a sample scores in each round, and what is cached."""
+
+    def made(ratio: Callable[[str, int], float | None], cached: int | None = 64) -> list[Record]:
+        records = []
+        for ask in plan.asks:
+            score = ratio(ask.pass_name, ask.row - 100)
+            is_warm = ask.pass_name == "warm"
+            records.append(
+                make_record(
+                    ask.index,
+                    score,
+                    row=ask.row,
+                    pass_name=ask.pass_name,
+                    cached_tokens=cached if is_warm else None,
+                    digest=None if score is None else f"{ask.row}:{score}",
+                )
+            )
+        return records
+
+    return made
+
+
+def checks(
+    plan: Plan,
+    records: Sequence[Record],
+    config: RunConfig = CONFIG,
+    cache: CacheInfo | None = None,
+) -> list[Check]:
+    return stability_checks(round_changes(plan, records, config, cache), config)
+
+
+def test_a_healthy_server_says_the_same_twice(plan: Plan, answers: Make) -> None:
+    (check,) = checks(plan, answers(lambda _round, at: at / 12))
+    assert check.state == "measured"
+    assert check.message == "warm: 0 of 12 answers differ from the first pass"
+    assert (check.measured, check.samples, check.round) == (0.0, 12, "warm")
+
+
+def test_a_fall_of_all_samples_from_the_cache_fails_without_any_threshold(
+    plan: Plan, answers: Make
+) -> None:
+    (check,) = checks(plan, answers(lambda name, _: 0.5 if name == "warm" else 0.9))
+    assert check.state == "fail"
+    # All 12 fell: of the 4,096 ways to give them signs, this is the lowest.
+    assert check.message == (
+        "warm: the mean fell by 0.4000 against the first pass (12 of 12 samples changed, p 0.00024)"
+    )
+
+
+def test_nine_samples_that_fell_are_not_yet_sure_enough(plan: Plan, answers: Make) -> None:
+    # 1 in 512 is more than 1 in 1,000.
+    (check,) = checks(plan, answers(lambda name, at: 0.5 if name == "warm" and at < 9 else 0.9))
+    assert check.state == "measured"
+    assert check.message == "warm: 9 of 12 answers differ from the first pass"
+
+
+def test_a_rise_fails_nothing_unless_answers_must_not_differ(plan: Plan, answers: Make) -> None:
+    records = answers(lambda name, _: 0.9 if name == "warm" else 0.5)
+    (check,) = checks(plan, records)
+    assert check.state == "measured"
+    strict = RunConfig(needles=(2,), num_samples=12, passes=("cold", "warm"), max_instability=0.5)
+    (check,) = checks(plan, records, strict)
+    assert check.state == "fail"
+    assert check.message.endswith("12 of 12 answers differ from the first pass, at most 50.0% may")
+
+
+@pytest.mark.parametrize(("most", "state"), [(0.0, "fail"), (0.25, "pass"), (0.24, "fail")])
+def test_the_share_of_answers_that_differ_is_held_to_its_bound(
+    plan: Plan, answers: Make, most: float, state: str
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=12, passes=("cold", "warm"), max_instability=most)
+    records = answers(lambda name, at: 0.8 if name == "warm" and at < 3 else 0.9)
+    (check,) = checks(plan, records, config)
+    assert check.state == state
+
+
+@pytest.mark.parametrize(("cached", "state"), [(0, "inconclusive"), (128, "measured")])
+def test_a_warm_round_that_did_not_come_from_the_cache_tested_nothing(
+    plan: Plan, answers: Make, cached: int, state: str
+) -> None:
+    (check,) = checks(plan, answers(lambda _round, _at: 0.9, cached=cached))
+    assert check.state == state
+    if state == "inconclusive":
+        assert "only 0 of 12 answers came from the prefix cache" in check.message
+
+
+def test_counters_tell_where_answers_do_not(plan: Plan, answers: Make) -> None:
+    records = answers(lambda _round, _at: 0.9, cached=None)
+    without = CacheInfo(queried_tokens=200_000.0, hit_tokens=1_000.0)
+    (check,) = checks(plan, records, cache=without)
+    assert check.state == "inconclusive"
+    assert "only 0% of the prompts' tokens were in the prefix cache" in check.message
+    half = CacheInfo(queried_tokens=200_000.0, hit_tokens=98_000.0)
+    (check,) = checks(plan, records, cache=half)
+    assert check.state == "measured"
+
+
+def test_where_nobody_can_tell_a_note_says_so(plan: Plan, answers: Make) -> None:
+    records = answers(lambda _round, _at: 0.9, cached=None)
+    (note,) = unknown_cache(round_changes(plan, records, CONFIG, None))
+    assert note.startswith("Whether warm came from the prefix cache could not be checked")
+    known = answers(lambda _round, _at: 0.9)
+    assert unknown_cache(round_changes(plan, known, CONFIG, None)) == []
+
+
+def test_prompts_shorter_than_two_blocks_need_not_be_cached(plan: Plan, answers: Make) -> None:
+    records = answers(lambda _round, _at: 0.9, cached=0)
+    (check,) = checks(plan, records, cache=CacheInfo(block_size=8192))
+    assert check.state == "measured"
+
+
+def test_a_lost_answer_is_in_no_pair(plan: Plan, answers: Make) -> None:
+    records = answers(lambda name, at: None if name == "warm" and at < 5 else 0.9)
+    (check,) = checks(plan, records)
+    assert check.samples == 7
+
+
+def test_chances_are_corrected_for_the_number_of_rounds(make_record: Make, make_plan: Make) -> None:
+    # Ten of ten that fell: 1 in 1,024 alone is below 1 in 1,000, and for three rounds it is not.
+    config = RunConfig(needles=(2,), num_samples=10, repeats=4)
+    plan = with_rounds(make_plan([make_record(i) for i in range(10)], config), config)
+    records = [
+        make_record(
+            a.index, 0.5 if a.pass_name == "cold #2" else 0.9, row=a.row, pass_name=a.pass_name
+        )
+        for a in plan.asks
+    ]
+    found = {c.name: c for c in round_changes(plan, records, config, None)}
+    assert found["cold #2"].change is not None
+    assert found["cold #2"].change.p_lower == 1 / 1024
+    assert found["cold #2"].p_corrected == 3 / 1024
+    assert {c.state for c in stability_checks(tuple(found.values()), config)} == {"measured"}
+
+
+def test_every_round_of_the_same_samples_is_held_to_the_thresholds(
+    plan: Plan, answers: Make
+) -> None:
+    config = RunConfig(
+        needles=(2,), num_samples=12, passes=("cold", "warm"), thresholds={"n2": 0.9}, tolerance=0.0
+    )
+    records = answers(lambda name, at: 0.5 if name == "warm" and not at else 0.9)
+    buckets = buckets_of(records, {2: 12}, plan=plan, bounded={"n2"})
+    assert [bucket.name for bucket in buckets] == ["all", "n2", "all@warm", "n2@warm"]
+    verdict = judge(buckets, config)
+    assert verdict.conclusion == "fail"
+    assert verdict.summary == (
+        "MRCR thresholds failed: match_ratio_n2@warm: 0.8667 < 0.9000 - 0.0000"
+    )
+
+
+def test_a_round_of_padded_samples_is_held_to_no_threshold(
+    make_bucket: Callable[..., Bucket],
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=10, thresholds={"all": 0.9})
+    padded = make_bucket(None, 0.1, name="all@chunk", round="chunk", base=None)
+    assert judge([make_bucket(None), padded], config).conclusion == "pass"
+
+
+def test_a_request_of_any_round_that_was_lost_leaves_no_verdict(
+    make_bucket: Callable[..., Bucket],
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=10, thresholds={"all": 0.9})
+    padded = make_bucket(None, name="all@chunk", round="chunk", asked=11, failed=1)
+    assert judge([make_bucket(None), padded], config).conclusion == "inconclusive"
