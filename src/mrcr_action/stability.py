@@ -107,9 +107,13 @@ def _cached_share(cache: CacheInfo | None) -> float | None:
 
     Only a warm request can hit, since every sample has a cache of its own; the other half is cold.
     """
-    if cache is None or not cache.queried_tokens or cache.hit_tokens is None:
+    if cache is None:
         return None
-    return cache.hit_tokens / cache.queried_tokens
+    if cache.prefix_caching is False:
+        return 0.0
+    if cache.queried_tokens is None or cache.hit_tokens is None:
+        return None
+    return cache.hit_tokens / cache.queried_tokens if cache.queried_tokens else 0.0
 
 
 def _key(record: Record) -> tuple[str, int]:
