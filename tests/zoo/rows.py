@@ -1,0 +1,97 @@
+"""The rows that the zoo is asked: 0.3K to 8K tokens of the probe, where a token is a byte.
+
+They have the dataset's columns and order of turns, hardly a preamble, and pieces of a line or two:
+a CPU takes long for every token of an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action.synthetic import question, request
+from mrcr_action.synthetic.grammar import Dice
+from mrcr_action.synthetic.prose import piece
+from mrcr_action.synthetic.topics import FORMATS, TOPICS
+from mrcr_action.synthetic.turns import draw_nonce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SIZES = (
+    *(300, 2100, 4200, 900, 2900, 6800, 700, 3700),
+    *(5500, 1300, 2500, 7700, 1600, 3300, 6100, 1900),
+)
+"""Bytes of the conversation, or what its needles take; such that each bin of lengths has some."""
+
+PIECES = (24, 72)
+"""Bytes of a piece, least and most; a single sentence may be longer."""
+
+_PAIR = 4
+"""Tokens that the chat template adds to a request and its reply."""
+
+_QUESTION = 140
+"""Tokens, about, of all the rest."""
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    """As many of each needle count as there are sizes."""
+    for n_needles in (2, 4, 8):
+        for index, size in enumerate(SIZES):
+            yield row(n_needles, size, index)
+
+
+def row(n_needles: int, size: int, index: int) -> dict[str, Any]:
+    """One row; over the indices, every needle of a conversation is asked for equally often."""
+    dice = Dice("zoo", n_needles, index)
+    wanted, asked = index % n_needles, (dice.pick(FORMATS), dice.pick(TOPICS))
+    pairs: list[tuple[str, str, str]] = []
+    while len(pairs) < n_needles:
+        needle = (*asked, _piece(dice, *asked))
+        if needle not in pairs:
+            pairs.append(needle)
+    fillers: list[tuple[str, str, str]] = []
+    while size - _size([*pairs, *fillers]) > PIECES[0]:
+        # They differ from what is asked for in one word only.
+        kind, topic = dice.pick(FORMATS), dice.pick(TOPICS)
+        other = (kind, asked[1]) if dice.chance(50) else (asked[0], topic)
+        if other != asked:
+            fillers.append((*other, _piece(dice, *other)))
+    places = sorted(_sample(dice, len(pairs) + len(fillers), n_needles))
+    rest = iter(fillers)
+    needles = dict(zip(places, pairs, strict=True))
+    turns = [needles.get(at) or next(rest) for at in range(len(pairs) + len(fillers))]
+    nonce = draw_nonce(dice)
+    messages = [{"role": "user", "content": "Hello."}]
+    for kind, topic, text in turns:
+        messages += [
+            {"role": "user", "content": request(kind, topic)},
+            {"role": "assistant", "content": text},
+        ]
+    messages.append({"role": "user", "content": question(nonce, wanted + 1, *asked)})
+    return {
+        "prompt": json.dumps(messages),
+        "answer": nonce + pairs[wanted][2],
+        "random_string_to_prepend": nonce,
+        "n_needles": n_needles,
+        "desired_msg_index": 1 + 2 * places[wanted],
+        "total_messages": len(messages),
+        "n_chars": sum(len(message["content"]) for message in messages),
+        "date_added": "11-30-2026",
+    }
+
+
+def _piece(dice: Dice, kind: str, topic: str) -> str:
+    return piece(dice, kind, topic, chars=dice.between(*PIECES))
+
+
+def _size(pairs: list[tuple[str, str, str]]) -> int:
+    return (
+        sum(len(request(kind, topic)) + len(text) + _PAIR for kind, topic, text in pairs)
+        + _QUESTION
+    )
+
+
+def _sample(dice: Dice, total: int, wanted: int) -> list[int]:
+    left = list(range(total))
+    return [left.pop(dice.below(len(left))) for _ in range(wanted)]
