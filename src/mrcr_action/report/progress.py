@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from mrcr_action.report.console import print_plan
 from mrcr_action.report.text import one_line
+from mrcr_action.rounds import FIRST
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,7 +127,8 @@ class PlainProgress:
     def answered(self, record: Record) -> None:
         self._counts.add(record)
         if record.grade is None:
-            which = f"{record.shard}#{record.row} ({record.pass_name})"
+            further = "" if record.pass_name == FIRST else f" ({record.pass_name})"
+            which = f"{record.shard}#{record.row}{further}"
             self._say(f"  sample {which} {record.outcome}: {record.reason}")
         last = self._counts.done == self._counts.total
         if last or time.monotonic() - self._last >= PLAIN_SECONDS:
