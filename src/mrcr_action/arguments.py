@@ -33,6 +33,18 @@ examples:
 """
 
 
+CALIBRATE_EPILOG = """\
+Asks every sample --repeats times (default here: 5, at least 2) in every pass of the configuration,
+and writes it anew with thresholds for which a server like this one fails no more often than
+--false-alarm says. A server that loses requests, or scores nothing, gets none: exit code 3. See
+docs/calibrating.md.
+
+examples:
+  mrcr calibrate configs/model.yaml
+  mrcr calibrate configs/model.yaml --false-alarm 0.001 --repeats 10 --base-url URL
+"""
+
+
 COMPARE_EPILOG = """\
 exit codes:
   0  no regression    1  a regression    2  asked or graded differently
@@ -74,6 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = _commands_of(parser)
     _command(commands, "run", _fill_run, "take configurations to a verdict")
     _command(commands, "plan", _fill_plan, "show what a run would ask, without asking it")
+    _command(commands, "calibrate", _fill_calibrate, "write thresholds that a healthy server meets")
     _command(commands, "compare", _fill_compare, "say what changed from one result to another")
     commands.add_parser(
         "data", help="fetch, check and list samples, for use without a network"
@@ -125,6 +138,33 @@ def _fill_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--json", action="store_true", help="print the plan as JSON")
     _add_window(plan)
     add_config_flags(plan)
+
+
+def _fill_calibrate(calibrate: argparse.ArgumentParser) -> None:
+    from mrcr_action.config.flags import add_config_flags
+
+    calibrate.add_argument("config", metavar="CONFIG", help="YAML file of a healthy server")
+    calibrate.add_argument(
+        "--false-alarm",
+        type=float,
+        default=0.01,
+        metavar="P",
+        help="how likely one run of a healthy server may fail, all thresholds and passes together"
+        " (default: 0.01)",
+    )
+    calibrate.add_argument(
+        "--buckets",
+        default="all,needles,cells",
+        metavar="KIND,…",
+        help="what gets thresholds (default: all,needles,cells)",
+    )
+    calibrate.add_argument(
+        "--to", metavar="FILE", help="file to write (default: CONFIG-calibrated.yaml beside CONFIG)"
+    )
+    calibrate.add_argument("--force", action="store_true", help="replace the file if it exists")
+    add_config_flags(calibrate)
+    calibrate.epilog = CALIBRATE_EPILOG
+    calibrate.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
 def _fill_compare(compare: argparse.ArgumentParser) -> None:

@@ -82,6 +82,22 @@ def _plan(options: argparse.Namespace) -> int:
     )
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.calibrate import calibrate_command
+    from mrcr_action.config.flags import given_flags
+
+    return calibrate_command(
+        options.config,
+        given_flags(options),
+        false_alarm=options.false_alarm,
+        buckets=options.buckets,
+        to=options.to,
+        force=options.force,
+        api_key=options.api_key,
+        environ=os.environ,
+    )
+
+
 def _compare(options: argparse.Namespace) -> int:
     from mrcr_action.commands.compare import compare_command
 
@@ -152,6 +168,7 @@ def _schema(options: argparse.Namespace) -> int:
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "plan": _plan,
+    "calibrate": _calibrate,
     "compare": _compare,
     "data fetch": _data_fetch,
     "data check": _data_check,

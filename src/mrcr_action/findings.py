@@ -11,6 +11,7 @@ import msgspec
 
 from mrcr_action import __version__
 from mrcr_action.baseline import check_of, compared
+from mrcr_action.calibration.outdated import outdated
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.margins import one_sample_decides
@@ -103,6 +104,9 @@ def result_of(
     per_needle = [b for b in first if b.n_needles is not None and b.bin is None]
     output_tokens = sum(r.completion_tokens or 0 for r in records)
     model = found.model
+    stale = outdated(
+        config, model=model.id if model else None, version=found.version, buckets=first
+    )
     result = Result(
         model=model.id if model else config.model_name,
         match_ratio=overall.match_ratio(config.protocol),
@@ -152,7 +156,7 @@ def result_of(
             ask=found.asking,
             total=time.perf_counter() - found.begin,
         ),
-        notes=(*found.notes, *unknown_cache(rounds), *one_sample_decides(first, config)),
+        notes=(*found.notes, *unknown_cache(rounds), *one_sample_decides(first, config), *stale),
         records=tuple(records),
     )
     if found.baseline is None:

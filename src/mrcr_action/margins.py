@@ -40,8 +40,11 @@ def can_be_missed(metric: Metric, threshold: float, tolerance: float) -> bool:
 
 
 def one_sample_decides(buckets: Sequence[Bucket], config: RunConfig) -> list[str]:
-    """One sentence about the thresholds that a single sample can move a bucket across, if any."""
-    if config.decision != "point":
+    """One sentence about the thresholds that a single sample can move a bucket across, if any.
+
+    Of calibrated thresholds there is none to say: how often a healthy server misses them is known.
+    """
+    if config.decision != "point" or config.calibration is not None:
         return []
     thin = [
         (bucket.name, bucket.step)

@@ -1,4 +1,4 @@
-"""The scores of a healthy server, by round, sample and repetition, and whether they will do. Pure."""
+"""The scores of a healthy server, by round, sample and repetition; what will not do. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Scores:
     @property
     def repeats(self) -> int:
         """Repetitions of each round."""
-        return next(iter(self.rounds.values())).shape[1]
+        return int(next(iter(self.rounds.values())).shape[1])
 
     def means(self, bucket: str) -> Numbers:
         """The bucket's mean in every repetition of every round."""

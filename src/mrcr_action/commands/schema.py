@@ -56,4 +56,4 @@ def config_schema() -> dict[str, Any]:
         text = body["properties"][key]
         form = {word: text.pop(word) for word in ("type", "pattern")}
         text["anyOf"] = [form, {"type": "integer", "minimum": least}]
-    return {"$schema": DIALECT, **body, "title": "mrcr configuration"}
+    return {"$schema": DIALECT, **body, "title": "mrcr configuration", "$defs": schema["$defs"]}

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from mrcr_action.calibration.document import Calibration
 from mrcr_action.config.thresholds import Bound, Metric, bounds_in
 
 DATASET = "openai/mrcr"
@@ -340,6 +341,13 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             description="Share of the samples whose answer may differ, in any character, between"
             " the first pass and another: 0 for a server that must not depend on its cache or its"
             " batches. Default: it may, as long as the scores do not fall by more than chance."
+        ),
+    ] = None
+    calibration: Annotated[
+        Calibration | None,
+        Meta(
+            description="What the thresholds were made of, written by `mrcr calibrate`: a run of"
+            " another model, vLLM, seed or number of samples gets a note."
         ),
     ] = None
     output_dir: Annotated[

@@ -162,6 +162,8 @@ def _is_text(key: str) -> bool:
 
 def _no_json(value: Any) -> str:
     """Why a value cannot be written as JSON, which requests and ``result.json`` are; or ""."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
         names = "" if all(type(k) in {str, int} for k in value) else "a key must be plain text"
         return names or next(filter(None, map(_no_json, [*value, *value.values()])), "")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mrcr_action.calibration.document import Calibration
 from mrcr_action.config import RunConfig
 from mrcr_action.config.faults import server_arguments
 from mrcr_action.config.flags import GROUPS, add_config_flags, given_flags
@@ -61,6 +62,41 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "output_dir": ("out", "elsewhere", "out", "elsewhere"),
     "save_results": ("a.json", "b.json", "a.json", "b.json"),
     "baseline": ("a", "b/result.json", "a", "b/result.json"),
+    "calibration": (
+        (
+            "{model: a, dataset: d, protocol: openai, seed: 1, n: {all: 5}, passes: [cold],"
+            " repeats: 5, false_alarm: 0.01, date: today}"
+        ),
+        (
+            "{model: b, vllm_version: '1', hardware: CPU, dataset: d, revision: r, protocol: vllm,"
+            " seed: 2, n: {n8: 5}, passes: [cold, warm], repeats: 2, false_alarm: 0.1, date: '2'}"
+        ),
+        Calibration(
+            model="a",
+            dataset="d",
+            protocol="openai",
+            seed=1,
+            n={"all": 5},
+            passes=("cold",),
+            repeats=5,
+            false_alarm=0.01,
+            date="today",
+        ),
+        Calibration(
+            model="b",
+            vllm_version="1",
+            hardware="CPU",
+            dataset="d",
+            revision="r",
+            protocol="vllm",
+            seed=2,
+            n={"n8": 5},
+            passes=("cold", "warm"),
+            repeats=2,
+            false_alarm=0.1,
+            date="2",
+        ),
+    ),
     "max_regression": ("0.01", "0.02", 0.01, 0.02),
 }
 
