@@ -122,7 +122,10 @@ def _annotate(run: Run, code: ExitCode, error: MrcrError | None, fail_on: FailOn
 def _is_gated(result: Result) -> bool:
     from mrcr_action.margins import can_be_missed
 
-    if result.config.baseline is not None and result.config.max_regression != 1:
+    config = result.config
+    if config.baseline is not None and config.max_regression != 1:
+        return True
+    if config.max_instability is not None and config.max_instability < 1:
         return True
     return any(
         can_be_missed(check.metric, check.threshold, check.tolerance or 0.0)
