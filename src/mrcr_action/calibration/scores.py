@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["all", "needles", "cells"]
 """Buckets of which kind have a threshold."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 FEWEST_IN_ALL = 10
 """Samples without which nothing is calibrated."""

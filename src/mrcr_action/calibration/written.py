@@ -177,7 +177,7 @@ def table(lines: Sequence[Line]) -> list[str]:
 def _introduction(made: Calibration) -> list[str]:
     return [
         f"Written by `mrcr calibrate` on {made.date}. Of the runs of a server that answers as",
-        f"this one did then, at most {made.false_alarm:.2%} are below any of the thresholds, in all",
+        f"this one did then, at most {made.false_alarm:.2%} are below any threshold, in all",
         f"passes together. Made from {made.repeats} repetitions of: {', '.join(made.passes)}.",
         "Calibrate again when the model, vLLM, the samples or the passes are others.",
         "",

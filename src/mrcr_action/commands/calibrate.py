@@ -11,7 +11,7 @@ import msgspec
 from mrcr_action.calibration.document import Calibration
 from mrcr_action.calibration.hardware import hardware_of
 from mrcr_action.calibration.levels import thresholds_for
-from mrcr_action.calibration.scores import FEWEST, scores_of
+from mrcr_action.calibration.scores import FEWEST, KINDS, scores_of
 from mrcr_action.calibration.written import Line, kept, merged, rates_of, table, text_of
 from mrcr_action.commands.run import api_key_of, checked_key, job_of
 from mrcr_action.config.resolve import resolve
@@ -35,8 +35,6 @@ FEWEST_REPEATS = 2
 FALSE_ALARM = 0.01
 LEAST_FALSE_ALARM, MOST_FALSE_ALARM = 0.001, 0.2
 """Fewer cannot be told from the runs that are simulated; more is no gate."""
-
-KINDS: tuple[Kind, ...] = ("all", "needles", "cells")
 
 
 def calibrate_command(
