@@ -37,7 +37,7 @@ def make(
     ) -> Result:
         values: dict[str, Any] = {"protocol": "openai", "needles": (2, 4), "repeats": 3}
         config = RunConfig(**(values | changes))
-        records = []
+        records: list[Record] = []
         for round_ in rounds_of(config):
             for sample in range(SAMPLES):
                 ratio = score(sample, round_.name)
@@ -105,7 +105,7 @@ def test_buckets_of_fewer_than_five_samples_have_no_threshold(make: Make) -> Non
 
 
 def test_only_the_kinds_of_buckets_that_are_wanted_are_there(make: Make) -> None:
-    scores = scores_of(make(), ("needles",))
+    scores = scores_of(make(), KINDS[1:2])
     assert list(scores.members) == ["n2", "n4"]
     assert scores.thin == {}
 
@@ -156,4 +156,4 @@ def test_too_few_samples_in_all_are_refused(make: Make) -> None:
 
 def test_kinds_without_a_bucket_that_is_large_enough_are_refused(make: Make) -> None:
     with pytest.raises(CannotJudge, match="no bucket of cells has the 5 samples"):
-        scores_of(make(), ("cells",))
+        scores_of(make(), KINDS[2:])
