@@ -91,15 +91,26 @@ def rounds_of(config: RunConfig) -> tuple[Round, ...]:
 def with_rounds(plan: Plan, config: RunConfig) -> Plan:
     """A plan that asks each sample once, with all rounds of whole samples.
 
-    A warm ask follows its cold one at once: in a small cache its blocks would soon be gone.
+    A warm ask follows its cold one at once: in a small cache its blocks would soon be gone. Where
+    there are several rounds, long and short samples take turns, so that they meet in a batch.
     """
     rounds = rounds_of(config)
+    samples = plan.asks if len(rounds) == 1 else mixed(plan.asks)
     asks: list[Ask] = []
     for _, several in itertools.groupby(rounds, key=lambda round_: round_.stage):
         kinds = list(several)
-        for ask in plan.asks:
+        for ask in samples:
             asks += chain(ask, kinds, len(asks))
     return msgspec.structs.replace(plan, asks=tuple(asks), rounds=rounds)
+
+
+def mixed(asks: Sequence[Ask]) -> list[Ask]:
+    """The longest, the shortest, the second longest and so on."""
+    by_length = sorted(asks, key=lambda ask: (-ask.prompt_tokens, ask.index))
+    half = (len(by_length) + 1) // 2
+    longer, shorter = by_length[:half], by_length[half:][::-1]
+    pairs = itertools.zip_longest(longer, shorter)
+    return [ask for pair in pairs for ask in pair if ask is not None]
 
 
 def chain(ask: Ask, rounds: Sequence[Round], index: int) -> list[Ask]:

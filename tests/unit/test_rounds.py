@@ -38,14 +38,25 @@ def test_a_warm_request_follows_its_cold_one_at_once(
     plan = plan_of(make_record, make_plan, passes=("cold", "warm"), repeats=2)
     told = [(a.index, a.row, a.pass_name, a.follows) for a in plan.asks]
     assert told[:4] == [
-        (0, 100, "cold", None),
-        (1, 100, "warm", 0),
-        (2, 101, "cold", None),
-        (3, 101, "warm", 2),
+        (0, 102, "cold", None),
+        (1, 102, "warm", 0),
+        (2, 100, "cold", None),
+        (3, 100, "warm", 2),
     ]
     # A repetition begins when the one before is over.
     assert [plan.round_of(a).stage for a in plan.asks] == [0] * 6 + [1] * 6
     assert {ask.pass_name for ask in plan.asks[6:]} == {"cold #2", "warm #2"}
+
+
+def test_long_and_short_samples_take_turns_where_there_are_several_rounds(
+    make_record: Callable[..., Any], make_plan: Callable[..., Plan]
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=5, concurrency=(8, 1))
+    plain = make_plan([make_record(i) for i in range(5)], config)
+    plan = with_rounds(plain, config)
+    assert [ask.row for ask in plan.asks] == [104, 100, 103, 101, 102] * 2
+    once = RunConfig(needles=(2,), num_samples=5)
+    assert with_rounds(plain, once).asks == plain.asks
 
 
 def test_a_plan_of_several_rounds_counts_its_samples_once(
