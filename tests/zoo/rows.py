@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SIZES = (
-    *(300, 2100, 4200, 900, 2900, 6800, 700, 3700),
-    *(5500, 1300, 2500, 7700, 1600, 3300, 6100, 1900),
+    *(300, 2200, 4300, 800, 2400, 4700, 650, 2600),
+    *(5200, 1100, 2300, 7700, 1400, 2900, 4400, 1700),
 )
 """Bytes of the conversation, or what its needles take; such that each bin of lengths has some."""
 
-PIECES = (24, 72)
-"""Bytes of a piece, least and most; a single sentence may be longer."""
+NEEDLES = (24, 72)
+"""Bytes of a needle, least and most; a single sentence may be longer."""
+
+FILLERS = (60, 480)
+"""Bytes of any other piece."""
 
 _PAIR = 4
 """Tokens that the chat template adds to a request and its reply."""
@@ -47,16 +50,16 @@ def row(n_needles: int, size: int, index: int) -> dict[str, Any]:
     wanted, asked = index % n_needles, (dice.pick(FORMATS), dice.pick(TOPICS))
     pairs: list[tuple[str, str, str]] = []
     while len(pairs) < n_needles:
-        needle = (*asked, _piece(dice, *asked))
+        needle = (*asked, _piece(dice, *asked, NEEDLES))
         if needle not in pairs:
             pairs.append(needle)
     fillers: list[tuple[str, str, str]] = []
-    while size - _size([*pairs, *fillers]) > PIECES[0]:
+    while (left := size - _size([*pairs, *fillers])) > FILLERS[0]:
         # They differ from what is asked for in one word only.
         kind, topic = dice.pick(FORMATS), dice.pick(TOPICS)
         other = (kind, asked[1]) if dice.chance(50) else (asked[0], topic)
         if other != asked:
-            fillers.append((*other, _piece(dice, *other)))
+            fillers.append((*other, _piece(dice, *other, (FILLERS[0], min(FILLERS[1], left)))))
     places = sorted(_sample(dice, len(pairs) + len(fillers), n_needles))
     rest = iter(fillers)
     needles = dict(zip(places, pairs, strict=True))
@@ -81,8 +84,8 @@ def row(n_needles: int, size: int, index: int) -> dict[str, Any]:
     }
 
 
-def _piece(dice: Dice, kind: str, topic: str) -> str:
-    return piece(dice, kind, topic, chars=dice.between(*PIECES))
+def _piece(dice: Dice, kind: str, topic: str, sizes: tuple[int, int]) -> str:
+    return piece(dice, kind, topic, chars=dice.between(*sizes))
 
 
 def _size(pairs: list[tuple[str, str, str]]) -> int:
