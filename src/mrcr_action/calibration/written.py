@@ -33,6 +33,7 @@ REPLACED = (*THRESHOLD_KEYS, "tolerance", "decision", "calibration")
 ASKED = (
     "model_name",
     *GROUPS["the samples"].split(),
+    *GROUPS["the passes"].split(),
     *(k for k in GROUPS["the requests"].split() if not k.endswith("_seconds")),
 )
 """Keys for which thresholds hold, so that they are written where a flag or a variable set them."""
@@ -78,7 +79,7 @@ def kept(file: YamlFile, resolved: Resolved) -> tuple[dict[str, Any], list[str]]
         if key not in resolved.given:
             continue
         if key not in values or convert(key, values[key], origin=key) != now:
-            values[key] = msgspec.to_builtins(now)
+            values[key] = list(now) if isinstance(now, tuple) else now
     secret = {
         "server_args": tuple(server_arguments(config)) != tuple(shown.server_args),
         "extra_body": config.extra_body != shown.extra_body,
