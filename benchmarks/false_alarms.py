@@ -6,6 +6,10 @@ request) is calibrated once, and then ``mrcr run`` asks it again and again. Prin
 runs with its exact 95 % interval, and exits 1 when the wanted share lies below all of that.
 
     .venv/bin/python benchmarks/false_alarms.py [RUNS] [FALSE_ALARM] [NOISE] [PER_CELL] [PASS…]
+    .venv/bin/python benchmarks/false_alarms.py simulate [CALIBRATIONS] [REPEATS]
+
+The second form calibrates made-up servers, whose true chance is then counted, for 0.01: 90 samples,
+thresholds for all, 3 needle counts and 9 cells.
 """
 
 from __future__ import annotations
@@ -18,7 +22,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
 from mrcr_action.bins import parse_bin
+from mrcr_action.calibration.levels import thresholds_for
 from mrcr_action.data.writer import write_synthetic
 from mrcr_action.intervals import share_interval
 from mrcr_action.server.port import free_port
@@ -99,8 +106,67 @@ def _measure(place: Path, url: str, runs: int, false_alarm: float) -> int:
     return int(interval.low > false_alarm or codes[0] + codes[1] < runs)
 
 
+KINDS = {
+    "never varies": "every answer the same each time",
+    "rare falls": "each answer scores 0.03 once in 50 times",
+    "flips": "3 of 10 samples have a chance of their own, 0 to 1, to score 0.03",
+    "wording": "every ratio moves by 0.02 or so",
+    "both": "every ratio moves by 0.02 or so, and once in 20 times it is 0, 0.05 or 0.5",
+}
+
+
+def draw(kind: str, level: np.ndarray, chances: np.ndarray, runs: int, seed: int) -> np.ndarray:
+    """Scores of so many runs of a made-up server, a row each."""
+    random = np.random.default_rng(seed)
+    size = (runs, level.size)
+    moved = np.clip(level - np.abs(random.normal(0, 0.02, size)), 0, 1)
+    if kind == "never varies":
+        return np.tile(level, (runs, 1))
+    if kind == "rare falls":
+        return np.where(random.random(size) < 0.02, 0.03, level)  # noqa: PLR2004
+    if kind == "flips":
+        return np.where(random.random(size) < chances, 0.03, level)
+    if kind == "wording":
+        return moved
+    return np.where(random.random(size) < 0.05, random.choice([0, 0.05, 0.5], size), moved)  # noqa: PLR2004
+
+
+def simulate(calibrations: int = 40, repeats: int = 5, false_alarm: float = 0.01) -> int:
+    """Calibrate made-up servers, and count how often runs of theirs are red."""
+    n = 90
+    members = np.vstack(
+        [np.ones(n), *(np.repeat(np.eye(parts), n // parts, axis=1) for parts in (3, 9))]
+    )
+    shares = (members / members.sum(axis=1, keepdims=True)).T
+    worst = 0.0
+    for kind, meaning in KINDS.items():
+        red, steps = [], []
+        for seed in range(calibrations):
+            random = np.random.default_rng(seed)
+            level = np.where(random.random(n) < 0.6, 1, random.uniform(0.3, 1, n))  # noqa: PLR2004
+            chances = np.where(random.random(n) < 0.7, 0, random.random(n))  # noqa: PLR2004
+            seen = draw(kind, level, chances, repeats, 2 * seed)
+            found = thresholds_for([seen.T], members, false_alarm=false_alarm)
+            future = draw(kind, level, chances, 5000, 2 * seed + 1) @ shares
+            red.append(float((future < found).any(axis=1).mean()))
+            steps.append((future.mean(axis=0) - found) * members.sum(axis=1))
+        above = sum(share > false_alarm for share in red)
+        margins = np.mean(steps, axis=0)
+        worst = max(worst, float(np.mean(red)))
+        print(
+            f"{kind}: {meaning}. red {np.mean(red):.2%}, {above} of {calibrations} above"
+            f" {false_alarm:.0%}, the worst {max(red):.2%}; margin in answers: all"
+            f" {margins[0]:.1f} of 90, needle counts {margins[1:4].mean():.1f} of 30, cells"
+            f" {margins[4:].mean():.1f} of 10",
+            flush=True,
+        )
+    return int(worst > false_alarm)
+
+
 if __name__ == "__main__":
     words = sys.argv[1:]
+    if words[:1] == ["simulate"]:
+        sys.exit(simulate(*map(int, words[1:])))
     kinds = (int, float, float, int)
     numbers = [kind(word) for kind, word in zip(kinds, words, strict=False)]
     sys.exit(main(*numbers, *words[len(kinds) :]))  # type: ignore[arg-type]
