@@ -1,39 +1,39 @@
 """Break real vLLM in every way of the table, and see which plan of asks sees it.
 
-    python -m tests.zoo [NAMES…] [--plan standard|cold40] [--list]
+    python -m tests.zoo [NAME…] [--plan standard|cold40] [--list]
 
 A server runs for all faults that can be switched on while it does, and another one for each of the
-others. What was found is printed and written to .cache/zoo/: zoo.md, zoo.json, and each run's
-reports. Ends with 1 if the plan ``standard`` misses a fault that it has to see, or is red on the
-healthy server.
+others. What was found is printed and written to .cache/zoo/: the reports of each run, and zoo.md
+and zoo.json, which keep what was found before of the faults that are not tried again. Ends with 1
+if the plan ``standard`` misses a fault that it has to see, or is red where nothing is wrong.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import itertools
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.zoo.faults import FAULTS, HEALTHY, ZooFault
+from tests.zoo.faults import ALL, FAULTS, HEALTHY
+from tests.zoo.found import Found
 from tests.zoo.server import Workplace, ZooServer
-from tests.zoo.table import cells, summary, table
+from tests.zoo.table import cells
 from tests.zoo.trial import PLANS, attached, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tests.zoo.faults import ZooFault
     from tests.zoo.trial import PlanName, Trial
 
 ROOT = Path(__file__).parents[2]
 INSTALL = ROOT / "tests/vllm/environment/install.sh"
 OUTPUT = ROOT / ".cache/zoo"
 
-KNOWN = {fault.name: fault for fault in (HEALTHY, *FAULTS)}
+KNOWN = {fault.name: fault for fault in ALL}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,13 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     plans: list[PlanName] = options.plan or list(PLANS)
     done = subprocess.run([INSTALL], stdout=subprocess.PIPE, text=True, check=True)
     place = Workplace.make(OUTPUT, str(Path(done.stdout.strip()) / "vllm"))
-    found: dict[str, dict[PlanName, Trial]] = {fault.name: {} for fault in chosen}
+    found = Found.read(OUTPUT)
     for fault, plan, trial in trials(place, chosen, plans):
-        found[fault.name][plan] = trial
+        found.add(fault, plan, trial)
         print(f"{fault.name:18} {plan:9}", *cells(fault, trial), flush=True)
-        _write(chosen, plans, found)
-    print((OUTPUT / "zoo.md").read_text())
-    return _is_wanted(found)
+    print(found.page())
+    return found.exit_code(chosen)
 
 
 def trials(
@@ -97,32 +96,6 @@ def _needs_start(fault: ZooFault, plan: PlanName) -> bool:
 
 def _output(fault: ZooFault, plan: PlanName) -> Path:
     return OUTPUT / "runs" / f"{fault.name}-{plan}"
-
-
-def _write(
-    chosen: Sequence[ZooFault],
-    plans: Sequence[PlanName],
-    found: dict[str, dict[PlanName, Trial]],
-) -> None:
-    rows = [(fault, found[fault.name]) for fault in chosen]
-    lines = [table(rows, plans), *(summary(rows, plan) + "\n" for plan in plans)]
-    (OUTPUT / "zoo.md").write_text("\n".join(lines))
-    content = {
-        name: {plan: dataclasses.asdict(trial) for plan, trial in by_plan.items()}
-        for name, by_plan in found.items()
-    }
-    (OUTPUT / "zoo.json").write_text(json.dumps(content, indent=2) + "\n")
-
-
-def _is_wanted(found: dict[str, dict[PlanName, Trial]]) -> int:
-    """0 if the plan ``standard`` saw what it has to see, and nothing where nothing is."""
-    for name, by_plan in found.items():
-        fault, trial = KNOWN[name], by_plan.get("standard")
-        if trial is None:
-            continue
-        if (fault.must_be_red and not trial.exit_code) or (fault.is_harmless and trial.exit_code):
-            return 1
-    return 0
 
 
 if __name__ == "__main__":

@@ -151,8 +151,8 @@ FAULTS: tuple[ZooFault, ...] = (
     ZooFault(
         name="lost-split",
         group="length",
-        what="past 3,000 tokens, decoding loses one of 8 parts of the KV cache",
-        plugin="LostSplit over=3000 parts=8 lost=3",
+        what="past 3,000 tokens, decoding loses one of the 4 parts that the KV cache is split into",
+        plugin="LostSplit over=3000 parts=4 lost=1",
     ),
     ZooFault(
         name="drop-block",
@@ -326,3 +326,5 @@ FAULTS: tuple[ZooFault, ...] = (
         beyond="what does not fit is left out and noted; it takes bins, or a cell's threshold",
     ),
 )
+
+ALL = (HEALTHY, *FAULTS)
