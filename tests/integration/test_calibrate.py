@@ -188,3 +188,4 @@ def test_the_thresholds_that_were_there_do_not_matter(
     found = read(path.with_name("model-calibrated.yaml"))
     assert "match_ratio_threshold" not in found
     assert found["baseline"] == "gone"
+    assert made.result.invocation == ("mrcr", "calibrate", str(path), "--repeats=2")

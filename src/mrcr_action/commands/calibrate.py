@@ -80,6 +80,9 @@ def calibrate_command(
     prepare_folder(place.parent, hint="Name another file with --to.")
     measured = replace(resolved, config=_measuring(resolved.config, repeats))
     job = job_of(measured, api_key=checked_key(api_key) or api_key_of(environ), flags=flags)
+    # As a run of the file alone it could not be repeated.
+    again = ("mrcr", "calibrate", *job.invocation[2:], f"--repeats={repeats}")
+    job = replace(job, invocation=again)
     (result,) = run_suite([job], Path(measured.config.output_dir))
     if exit_code(result) in {ExitCode.CANCELLED, ExitCode.USAGE}:
         return exit_code(result)
@@ -94,7 +97,7 @@ def calibrate_command(
         remarks=[*_remarks(resolved.config, scores, lines, left_out)],
     )
     _check_place(place, Path(config), force=force)
-    write(place, text.encode())
+    write(place, text.encode("utf-8", "replace"))
     for row in table(lines):
         print(f"  {row}")
     print(
