@@ -37,9 +37,11 @@ def test_no_share_shrinks_when_the_total_grows(
     assert all(one <= other for one, other in zip(before, after, strict=True))
 
 
-def test_the_remainder_goes_to_those_listed_first() -> None:
-    assert level(8, [9, 9, 9]) == [3, 3, 2]
-    assert level(8, [1, 9, 9]) == [1, 4, 3]
-    assert level(2, [0, 5, 5, 5]) == [0, 1, 1, 0]
+def test_the_remainder_goes_to_the_last_the_first_and_then_in_between() -> None:
+    assert level(8, [9, 9, 9]) == [3, 2, 3]
+    assert level(8, [1, 9, 9]) == [1, 3, 4]
+    assert level(2, [0, 5, 5, 5]) == [0, 1, 0, 1]
+    assert level(3, [5] * 5) == [1, 0, 1, 0, 1]
+    assert level(5, [5] * 9) == [1, 0, 1, 0, 1, 0, 1, 0, 1]
     assert level(10**9, [1, 2]) == [1, 2]
     assert level(5, []) == []
