@@ -61,6 +61,20 @@ examples:
 """
 
 
+PROBE_EPILOG = """\
+The model's weights were set by hand such that it answers every MRCR question exactly: one inexact
+answer, and the server has read a prompt wrongly. Nothing is downloaded, and its 42 MB load in
+seconds. --plan is standard here, --thresholds 1, --tolerance 0 and --max-instability 0. See
+docs/probe.md and docs/detection.md.
+
+examples:
+  mrcr probe                                          serve it with vLLM here
+  mrcr probe --server-args "--kv-cache-dtype fp8"     with the flags that are to be tested
+  mrcr probe --build probe                            for a vLLM elsewhere, and then:
+  mrcr probe --base-url http://HOST:8000              attach to that one
+"""
+
+
 class _Command(argparse.ArgumentParser):
     """A command whose flags are added when it is used: `mrcr --help` needs none of them."""
 
@@ -88,6 +102,7 @@ def make_parser() -> argparse.ArgumentParser:
     _command(commands, "plan", _fill_plan, "show what a run would ask, without asking it")
     _command(commands, "calibrate", _fill_calibrate, "write thresholds that a healthy server meets")
     _command(commands, "compare", _fill_compare, "say what changed from one result to another")
+    _command(commands, "probe", _fill_probe, "gate a server with a model that reads perfectly")
     commands.add_parser(
         "data", help="fetch, check and list samples, for use without a network"
     ).fill = _fill_data
@@ -180,6 +195,31 @@ def _fill_compare(compare: argparse.ArgumentParser) -> None:
         " no chance is a regression)",
     )
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _fill_probe(probe: argparse.ArgumentParser) -> None:
+    from mrcr_action.config.flags import add_config_flags
+
+    probe.epilog = PROBE_EPILOG
+    probe.formatter_class = argparse.RawDescriptionHelpFormatter
+    probe.add_argument(
+        "--longest",
+        default="8K",
+        metavar="TOKENS",
+        help="longest prompt, such as 32K; a token is a byte, and 124K are the most (default: 8K)",
+    )
+    probe.add_argument(
+        "--build",
+        metavar="DIR",
+        help="only write the model to a folder, for `vllm serve` elsewhere",
+    )
+    probe.add_argument(
+        "--dtype",
+        choices=["bfloat16", "float16", "float32"],
+        default="bfloat16",
+        help="of the weights that --build writes (default: bfloat16)",
+    )
+    add_config_flags(probe)
 
 
 def _fill_data(data: argparse.ArgumentParser) -> None:

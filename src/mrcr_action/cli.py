@@ -98,6 +98,20 @@ def _calibrate(options: argparse.Namespace) -> int:
     )
 
 
+def _probe(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.probe import build_command, probe_command
+    from mrcr_action.config.flags import given_flags
+
+    if options.build is not None:
+        return build_command(options.build, dtype=options.dtype)
+    return probe_command(
+        given_flags(options),
+        longest=options.longest,
+        api_key=options.api_key,
+        environ=os.environ,
+    )
+
+
 def _compare(options: argparse.Namespace) -> int:
     from mrcr_action.commands.compare import compare_command
 
@@ -170,6 +184,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "plan": _plan,
     "calibrate": _calibrate,
     "compare": _compare,
+    "probe": _probe,
     "data fetch": _data_fetch,
     "data check": _data_check,
     "data stats": _data_stats,

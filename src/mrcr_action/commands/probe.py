@@ -1,0 +1,156 @@
+"""``mrcr probe``: a model that reads perfectly, so that every wrong answer is the server's."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrcr_action.cache import entry, locked
+from mrcr_action.choice import tokens_in
+from mrcr_action.commands.run import api_key_of, checked_key, job_of
+from mrcr_action.config.resolve import ENV_PREFIX, resolve
+from mrcr_action.errors import ExitCode, OutputError, UsageError
+from mrcr_action.report.text import one_line
+from mrcr_action.suite import run_suite, worst_exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mrcr_action.probe.checkpoint import Dtype
+
+SERVED = "probe"
+"""Name that the model is served under."""
+
+GATE = {
+    "protocol": "openai",
+    "plan": "standard",
+    "thresholds": "1",
+    "tolerance": "0",
+    "max_instability": "0",
+    "max_tokens": "128",
+}
+"""What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
+
+LEAST_WINDOW = 16_384
+"""Tokens of the window of a server that is started here, unless prompts are longer."""
+
+ROOM = 4_096
+"""Tokens of a window beyond the longest row: padding, and the answer."""
+
+LEAST_LENGTH, LONGEST = 512, 131_072 - ROOM
+"""Tokens of the longest row, at least and at most."""
+
+
+def probe_command(
+    flags: Mapping[str, Any], *, longest: str, api_key: str | None, environ: Mapping[str, str]
+) -> int:
+    """Serve the probe, or attach to a server that serves it, and gate on any inexact answer.
+
+    Args:
+        flags: as of ``mrcr run``.
+        longest: longest prompt, such as 8K.
+        api_key: the server's key.
+        environ: variables of this process.
+
+    Raises:
+        UsageError: what is asked for is impossible; nothing was run.
+    """
+    tokens = tokens_in(longest)
+    if not tokens or not LEAST_LENGTH <= tokens <= LONGEST:
+        raise UsageError(
+            f"--longest {one_line(longest, 40)}: expected a number of tokens such as 8K, at least"
+            f" {LEAST_LENGTH} and at most {LONGEST:,}"
+        )
+    folder = _folder()
+    rows = folder / f"rows-{tokens}"
+    _make(folder, rows, tokens)
+    given = dict(flags)
+    for key, value in {**GATE, "dataset": str(rows)}.items():
+        if not environ.get(ENV_PREFIX + key.upper(), "").strip():
+            given.setdefault(key, value)
+    plain = resolve(None, environ, given)
+    config = plain.config
+    if config.image is not None or config.server == "container":
+        raise UsageError(
+            "mrcr probe starts no container",
+            hint="Start `vllm serve` with the folder of `mrcr probe --build DIR` there, and name it"
+            " with --base-url.",
+        )
+    if config.base_url is None and config.port is None and config.server != "external":
+        window = max(LEAST_WINDOW, tokens + ROOM)
+        own = ("--served-model-name", SERVED, "--max-model-len", str(window))
+        given["server_args"] = shlex.join([*own, *_words(given)])
+        given.setdefault("model_name", str(folder / "model"))
+        given.setdefault("server", "process")
+    else:
+        # Any other model would score 0, as if the server were broken.
+        given.setdefault("model_name", SERVED)
+    resolved = replace(resolve(None, environ, given), name=SERVED)
+    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
+    return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
+
+
+def _folder() -> Path:
+    """Where the model and its rows are kept, by the code that makes them."""
+    from mrcr_action import probe
+
+    assert probe.__file__ is not None
+    digest = hashlib.sha256()
+    for module in sorted(Path(probe.__file__).parent.glob("*.py")):
+        digest.update(module.read_bytes())
+    return entry("probe", digest.hexdigest()[:16])
+
+
+def _make(folder: Path, rows: Path, tokens: int) -> None:
+    """Write the model and the rows, unless they are there.
+
+    Raises:
+        OutputError: they cannot be written.
+    """
+    from mrcr_action.data.writer import write_parquet
+    from mrcr_action.probe import build
+    from mrcr_action.probe.rows import rows as made
+
+    try:
+        with locked(folder / "made"):
+            if not (folder / "model" / "config.json").exists():
+                build(folder / "model")
+            if not rows.exists():
+                partial = folder / f".{rows.name}.partial"
+                shutil.rmtree(partial, ignore_errors=True)
+                write_parquet(made(tokens), partial)
+                partial.rename(rows)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def _words(given: Mapping[str, Any]) -> list[str]:
+    """The server's arguments that were given, which win over one's own."""
+    text = given.get("server_args", "")
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--server-args: {str(error).lower()}") from error
+
+
+def build_command(directory: str, *, dtype: Dtype) -> int:
+    """Write the model's files.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    from mrcr_action.probe import build
+
+    try:
+        build(Path(directory), dtype=dtype)
+    except OSError as error:
+        raise OutputError(f"{directory}: cannot be written: {error.strerror}") from error
+    print(
+        f"Wrote the probe to {one_line(directory, 1_000)}. Serve it: vllm serve"
+        f" {one_line(shlex.quote(directory), 1_000)} --served-model-name {SERVED} --dtype auto"
+    )
+    return ExitCode.PASS
