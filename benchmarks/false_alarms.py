@@ -146,7 +146,9 @@ def simulate(calibrations: int = 40, repeats: int = 5, false_alarm: float = 0.01
             level = np.where(random.random(n) < 0.6, 1, random.uniform(0.3, 1, n))  # noqa: PLR2004
             chances = np.where(random.random(n) < 0.7, 0, random.random(n))  # noqa: PLR2004
             seen = draw(kind, level, chances, repeats, 2 * seed)
-            found = thresholds_for([seen.T], members, false_alarm=false_alarm)
+            found = thresholds_for(
+                [seen.T], members, false_alarm=false_alarm, servers=200, runs=250
+            )
             future = draw(kind, level, chances, 5000, 2 * seed + 1) @ shares
             red.append(float((future < found).any(axis=1).mean()))
             steps.append((future.mean(axis=0) - found) * members.sum(axis=1))
