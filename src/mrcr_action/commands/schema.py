@@ -51,6 +51,11 @@ def config_schema() -> dict[str, Any]:
         gate["anyOf"].remove({"type": "null"})
         del gate["default"]
     body["properties"]["needles"]["uniqueItems"] = True
+    for choice in body["properties"]["concurrency"]["anyOf"]:
+        if choice.get("type") == "array":
+            choice["uniqueItems"] = True
+    # The first pass is the one that the others are compared with.
+    body["properties"]["passes"] |= {"uniqueItems": True, "prefixItems": [{"const": "cold"}]}
     # YAML reads digits alone as a number.
     for key, least in DIGITS_AS_TEXT.items():
         text = body["properties"][key]
