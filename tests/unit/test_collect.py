@@ -68,12 +68,14 @@ class FakeClient:
     def __init__(self, script: dict[int, list[Exception | Completion]] | None = None) -> None:
         self.script = script or {}
         self.asked: list[int] = []
+        self.starts: list[str | None] = []
         self.running = self.most = 0
         self.seconds = 0.0
         self.hang = asyncio.Event()
         self.hanging: set[int] = set()
 
-    async def chat(self, body: dict[str, Any]) -> Completion:
+    async def chat(self, body: dict[str, Any], *, start: str | None = None) -> Completion:
+        self.starts.append(start)
         row = int(body["messages"][0]["content"])
         self.asked.append(row)
         self.running += 1
@@ -361,7 +363,7 @@ def test_the_loop_goes_on_while_an_answer_is_graded(
         return grade(response, answer, nonce)
 
     class Watching(FakeClient):
-        async def chat(self, body: dict[str, Any]) -> Completion:
+        async def chat(self, body: dict[str, Any], *, start: str | None = None) -> Completion:
             if grading.is_set():
                 asked_on.set()
             return await super().chat(body)

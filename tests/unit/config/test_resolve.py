@@ -27,6 +27,8 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "bins": ("[4K-8K]", "8K-16K,16K-32K", ("4K-8K",), ("8K-16K", "16K-32K")),
     "exclude": ("[n8/4K-8K]", "512K-1M", ("n8/4K-8K",), ("512K-1M",)),
     "min_samples": ("5", "6", 5, 6),
+    "stop_when": ("failed", "decided", "failed", "decided"),
+    "cut_without_nonce": ("true", "false", True, False),
     "needles": ("[4]", "4", (4,), (4,)),
     "max_prompt_tokens": ("1000", "2000", 1000, 2000),
     "max_tokens": ("100", "200", 100, 200),
