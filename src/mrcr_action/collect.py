@@ -125,15 +125,19 @@ class Collector:
         waiting = iter(chains)
 
         async def worker() -> None:
+            graded: asyncio.Task[None] | None = None
             for chain in waiting:
                 salt = self._salt(chain[0], round_)
                 for ask in chain:
                     answer = await self._ask(ask, salt)
                     if answer is None:
                         await self._weigh(self.done[ask.index])
-                    else:
-                        # A worker goes on to the next ask while the grade is computed elsewhere.
-                        group.create_task(self._grade(ask, *answer))
+                        continue
+                    # A worker goes on to the next ask while the grade is computed elsewhere; where
+                    # that could end the asking, no further than to the next one.
+                    before, graded = graded, group.create_task(self._grade(ask, *answer))
+                    if self.stopping is not None and before is not None:
+                        await asyncio.wait({before})
 
         async with asyncio.TaskGroup() as group:
             self._workers[:] = [
@@ -152,8 +156,11 @@ class Collector:
         if self.stopping is None:
             return
         stopping = self.stopping
-        async with self._grading:
-            is_over = await in_daemon_thread(lambda: stopping.add(record))
+        if self.config.decision == "confident":  # whose intervals take a while
+            async with self._grading:
+                is_over = await in_daemon_thread(lambda: stopping.add(record))
+        else:
+            is_over = stopping.add(record)
         if is_over:
             for worker in self._workers:
                 worker.cancel()

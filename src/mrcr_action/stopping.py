@@ -35,6 +35,8 @@ class Stopping:
             config: thresholds, budgets, and when to stop.
             plan: all that is to be asked.
         """
+        import numpy as np  # noqa: F401 - now, rather than between two answers
+
         self._config = config
         bounded = {bound.bucket for bound in config.bounds}
         buckets = empty_buckets(plan.quotas, cells=plan.cells, plan=plan, bounded=bounded)
