@@ -26,7 +26,7 @@ IF_ONE: dict[Metric, str] = {
     "match_ratio": "were exact",
     "nonce_rate": "started with the nonce",
     "exact_rate": "were exact",
-    "truncation_rate": "were cut",
+    "truncation_rate": "were truncated",
     "failure_rate": "were lost",
 }
 """What the samples to come would be, for a metric to become as large as it can."""
