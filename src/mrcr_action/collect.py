@@ -1,4 +1,8 @@
-"""Asking every planned sample: bounded concurrency, safe retries, a journal, a watched server."""
+"""Asking every planned sample: bounded concurrency, safe retries, a journal, a watched server.
+
+Where the verdict is certain before the end (`mrcr_action.stopping`), no request is begun any more,
+and those in flight are let go: closing its stream makes a server abort a request.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from mrcr_action.plan import Ask, Plan
     from mrcr_action.rounds import Round
     from mrcr_action.sample import Sample
+    from mrcr_action.stopping import Stopping
 
 FEWEST_SILENT = 3
 """Time-outs in a row that are never taken for a stuck server, however low the concurrency."""
@@ -53,15 +58,19 @@ class Collector:
     progress: Progress
     salt: str | None = None
     """Keeps the cached prefixes of this run apart from those of others; None sends none."""
+    stopping: Stopping | None = None
+    """Says when the verdict is certain; None asks everything."""
     done: dict[int, Record] = field(default_factory=dict)
     """Finished asks by index; what a cancelled run has to show."""
+    _workers: list[asyncio.Task[None]] = field(default_factory=list)
+    """Those of the stage that is being asked."""
     _silent: list[TimedOut] = field(default_factory=list)
     """Time-outs since the last answer."""
     _grading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """One grade at a time: they would only slow each other down."""
 
     async def collect(self, plan: Plan, asks: Sequence[Ask] | None = None) -> MrcrError | None:
-        """Ask everything; unless cancelled, every ask ends in a record.
+        """Ask everything; unless cancelled or stopped early, every ask ends in a record.
 
         Args:
             plan: its rounds say how many are in flight.
@@ -88,6 +97,8 @@ class Collector:
             problem = problem or ended
         elif isinstance(ended, Exception):
             raise ended
+        if problem is None and self._is_over:
+            return None
         why = self.hide(str(problem)) if problem else "the run was stopped"
         for ask in asks:
             if ask.index not in self.done:
@@ -102,6 +113,8 @@ class Collector:
         rounds = {round_.name: round_ for round_ in plan.rounds}
         try:
             for _, several in itertools.groupby(asks, key=lambda a: rounds[a.pass_name].stage):
+                if self._is_over:
+                    break
                 stage = list(several)
                 await self._ask_stage(stage, rounds[stage[0].pass_name])
         except ExceptionGroup as exceptions:
@@ -112,17 +125,45 @@ class Collector:
         waiting = iter(chains)
 
         async def worker() -> None:
+            graded: asyncio.Task[None] | None = None
             for chain in waiting:
                 salt = self._salt(chain[0], round_)
                 for ask in chain:
                     answer = await self._ask(ask, salt)
-                    if answer is not None:
-                        # A worker goes on to the next ask while the grade is computed elsewhere.
-                        group.create_task(self._grade(ask, *answer))
+                    if answer is None:
+                        await self._weigh(self.done[ask.index])
+                        continue
+                    # A worker goes on to the next ask while the grade is computed elsewhere; where
+                    # that could end the asking, no further than to the next one.
+                    before, graded = graded, group.create_task(self._grade(ask, *answer))
+                    if self.stopping is not None and before is not None:
+                        await asyncio.wait({before})
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(round_.concurrency, len(chains))):
-                group.create_task(worker())
+            self._workers[:] = [
+                group.create_task(worker()) for _ in range(min(round_.concurrency, len(chains)))
+            ]
+
+    @property
+    def _is_over(self) -> bool:
+        return self.stopping is not None and self.stopping.is_over
+
+    async def _weigh(self, record: Record) -> None:
+        """See whether the verdict is certain with a record; if so, ask no more.
+
+        What has arrived is still graded: it was paid for.
+        """
+        if self.stopping is None:
+            return
+        stopping = self.stopping
+        if self.config.decision == "confident":  # whose intervals take a while
+            async with self._grading:
+                is_over = await in_daemon_thread(lambda: stopping.add(record))
+        else:
+            is_over = stopping.add(record)
+        if is_over:
+            for worker in self._workers:
+                worker.cancel()
 
     def _salt(self, first: Ask, round_: Round) -> str | None:
         """What the requests of a chain share: what was cached for others is none of theirs.
@@ -138,12 +179,13 @@ class Collector:
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
         messages = messages_of(sample, self.config, padding=ask.padding)
         body = request_body(self.config, self.model, messages, salt=salt)
+        start = sample.nonce if self.config.cut_without_nonce else None
         begin, attempts = time.perf_counter(), 0
 
         async def send() -> Completion:
             nonlocal attempts
             attempts += 1
-            return await self.client.chat(body)
+            return await self.client.chat(body, start=start)
 
         try:
             completion = await retried(send)
@@ -192,25 +234,26 @@ class Collector:
                 lambda: grade(completion.text, sample.answer, sample.nonce)
             )
         truncated = completion.finish_reason == "length"
-        self._finish(
-            Record(
-                **_identity(ask),
-                outcome="truncated" if truncated else "scored",
-                grade=graded,
-                finish_reason=completion.finish_reason,
-                attempts=attempts,
-                reasoning_chars=completion.reasoning_chars,
-                prompt_tokens=completion.prompt_tokens or ask.prompt_tokens,
-                completion_tokens=completion.completion_tokens,
-                cached_tokens=completion.cached_tokens,
-                digest=digest_of(completion.text),
-                seconds_to_first_token=completion.seconds_to_first_token,
-                seconds=completion.seconds,
-                nonce=sample.nonce,
-                answer=sample.answer,
-                response=completion.text,
-            ),
+        record = Record(
+            **_identity(ask),
+            outcome="truncated" if truncated else "scored",
+            grade=graded,
+            finish_reason=completion.finish_reason,
+            attempts=attempts,
+            reasoning_chars=completion.reasoning_chars,
+            prompt_tokens=completion.prompt_tokens or ask.prompt_tokens,
+            completion_tokens=completion.completion_tokens,
+            cached_tokens=completion.cached_tokens,
+            # Of a response that was cut, the whole text is not known.
+            digest=None if completion.is_cut else digest_of(completion.text),
+            seconds_to_first_token=completion.seconds_to_first_token,
+            seconds=completion.seconds,
+            nonce=sample.nonce,
+            answer=sample.answer,
+            response=completion.text,
         )
+        self._finish(record)
+        await self._weigh(record.without_text())
 
     def _finish(self, record: Record) -> None:
         """On disk first, then counted."""

@@ -12,6 +12,7 @@ import msgspec
 from mrcr_action import __version__
 from mrcr_action.baseline import check_of, compared
 from mrcr_action.calibration.outdated import outdated
+from mrcr_action.cutting import cut_notes
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
 from mrcr_action.margins import one_sample_decides
@@ -28,6 +29,7 @@ from mrcr_action.result import (
 )
 from mrcr_action.stability import round_changes, stability_checks, unknown_cache
 from mrcr_action.stats import buckets_of, coverage_of
+from mrcr_action.stopping import all_with_reach, stopped_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +56,8 @@ class Findings:
     plan: Plan | None = None
     cache: CacheInfo | None = None
     problem: Problem | None = None
+    stopped: bool = False
+    """Whether the asking ended early, since the verdict was certain."""
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     start_up: float = 0.0
@@ -83,9 +87,11 @@ def result_of(
         cells=found.plan.cells if found.plan else (),
         plan=found.plan,
         bounded={bound.bucket for bound in config.bounds},
+        stopped=found.stopped,
     )
+    buckets = all_with_reach(buckets, records, config) if found.stopped else buckets
     rounds = round_changes(found.plan, records, config, found.cache)
-    stable = stability_checks(rounds, config)
+    stable = stability_checks(rounds, config, stopped=found.stopped)
     coverage = coverage_of(found.plan, records)
 
     def verdict(*further: Check) -> Verdict:
@@ -148,7 +154,10 @@ def result_of(
         preflight=found.preflight,
         coverage=coverage,
         buckets=buckets,
-        verdict=verdict(),
+        verdict=(judged := verdict()),
+        stopped=stopped_early(judged, asked=len(records), planned=len(found.plan.asks))
+        if found.stopped and found.plan
+        else None,
         problem=found.problem,
         timeline=Timeline(
             start_up=found.start_up,
@@ -156,7 +165,13 @@ def result_of(
             ask=found.asking,
             total=time.perf_counter() - found.begin,
         ),
-        notes=(*found.notes, *unknown_cache(rounds), *one_sample_decides(first, config), *stale),
+        notes=(
+            *found.notes,
+            *unknown_cache(rounds),
+            *one_sample_decides(first, config),
+            *cut_notes(records, config),
+            *stale,
+        ),
         records=tuple(records),
     )
     if found.baseline is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mrcr_action.checks import threshold_of
 from mrcr_action.config.thresholds import AT_MOST
-from mrcr_action.gate import threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,7 @@ def one_sample_decides(buckets: Sequence[Bucket], config: RunConfig) -> list[str
         for bucket in buckets
         if (expected := threshold_of(bucket, config)) is not None
         and bucket.step is not None
+        and not bucket.skipped  # else it is decided whatever single samples are
         and config.tolerance < min(bucket.step, expected)
     ]
     if not thin:

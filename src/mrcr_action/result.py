@@ -11,14 +11,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from mrcr_action.bins import Bin
+from mrcr_action.bins import Bin, bin_of
 from mrcr_action.comparison.document import Against, RoundChange
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
 from mrcr_action.grade import Grade, Outcome
 from mrcr_action.intervals import Interval
-from mrcr_action.plan import Plan
+from mrcr_action.plan import Ask, Plan
+from mrcr_action.rounds import FIRST
 from mrcr_action.template import Preflight
 
 SCHEMA_VERSION = 1
@@ -94,6 +95,11 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     """Samples that were not asked to the end, since the run was stopped; they count as failed."""
     round: str | None = None
     """The round that it is of, such as ``warm``; None for the first one."""
+    skipped: int = 0
+    """Samples that were not asked, since the verdict was certain without them (``stop_when``)."""
+    interval_reach: Interval | None = None
+    """Least and most that an end of the interval could still become with the skipped samples; None
+    where that does not matter."""
     base: str | None = None
     """Name of the bucket of the first round that it repeats, whose thresholds it is held to; None
     where it is itself of the first round, or is held to none."""
@@ -102,6 +108,19 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     def bin(self) -> Bin | None:
         """The range of lengths of a cell; None for the others."""
         return None if self.low is None or self.high is None else Bin(self.low, self.high)
+
+    def holds(self, of: Record | Ask) -> bool:
+        """Whether a record, or an ask, is of one of its samples."""
+        return (
+            of.pass_name == (self.round or FIRST)
+            and self.n_needles in {None, of.n_needles}
+            and (self.low is None or self.bin == bin_of(of.o200k_tokens))
+        )
+
+    @property
+    def planned(self) -> int:
+        """Samples of it that the whole run asks."""
+        return self.asked + self.skipped
 
     @property
     def graded(self) -> int:
@@ -175,6 +194,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     round: str | None = None
     """The round that was compared with the first one, where that is what was checked; ``measured``
     is then the change of the mean. None for a threshold."""
+    undecided: bool = False
+    """Whether the run stopped while it could still have gone either way; always inconclusive."""
 
     @property
     def is_of_threshold(self) -> bool:
@@ -268,6 +289,28 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 3
 
 
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """An end before every sample was asked, because the verdict was certain (``stop_when``)."""
+
+    why: str
+    """What made it certain."""
+    asked: int
+    """Requests that came to their end."""
+    planned: int
+    skipped: int
+    """Requests that were not made, or were in flight and let go; no one of them counts as lost."""
+
+    @property
+    def after(self) -> str:
+        """How far the run came."""
+        return f"Stopped after {self.asked:,} of {self.planned:,} requests"
+
+    @property
+    def sentence(self) -> str:
+        """All of it, for people."""
+        return f"{self.after}: {self.why}"
+
+
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The result fields of vLLM's own script, by its names."""
 
@@ -316,6 +359,8 @@ class Result(Measured, frozen=True, kw_only=True):
     baseline: Against | None = None
     """What changed since the baseline; None where the configuration names none."""
     problem: Problem | None
+    stopped: Stopped | None = None
+    """Why not every sample was asked; None where every one was, or where that is a problem."""
     timeline: Timeline
     notes: tuple[str, ...]
     records: tuple[Record, ...]

@@ -120,12 +120,21 @@ def _key(record: Record) -> tuple[str, int]:
     return record.shard, record.row
 
 
-def stability_checks(changes: Sequence[RoundChange], config: RunConfig) -> list[Check]:
-    """What the differences mean for the verdict: one check a round."""
-    return [_check(change, config) for change in changes if change.asked]
+def stability_checks(
+    changes: Sequence[RoundChange], config: RunConfig, *, stopped: bool = False
+) -> list[Check]:
+    """What the differences mean for the verdict: one check a round.
+
+    Args:
+        changes: of all rounds but the first.
+        config: what may differ.
+        stopped: the run ended early, so that the rounds are not whole, and that few answers differ
+            proves nothing of the others.
+    """
+    return [_check(change, config, stopped=stopped) for change in changes if change.asked]
 
 
-def _check(found: RoundChange, config: RunConfig) -> Check:
+def _check(found: RoundChange, config: RunConfig, *, stopped: bool) -> Check:
     change = found.change
 
     def check(state: State, message: str) -> Check:
@@ -151,6 +160,8 @@ def _check(found: RoundChange, config: RunConfig) -> Check:
         return check("inconclusive", lack)
     if change is None:
         return check("measured", "no sample was graded in both")
+    if stopped and most is not None:
+        return check("inconclusive", f"{differ}, and the run stopped before all were asked")
     return check("measured" if most is None else "pass", differ)
 
 

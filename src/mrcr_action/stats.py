@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mrcr_action.bins import ALL_BINS, Bin, bin_of
+from mrcr_action.bins import ALL_BINS
 from mrcr_action.coverage import Coverage, Spread, in_bin
 from mrcr_action.intervals import mean_interval
 from mrcr_action.plan import Cell
@@ -29,6 +29,7 @@ def buckets_of(
     cells: Sequence[Cell] = (),
     plan: Plan | None = None,
     bounded: Collection[str] = (),
+    stopped: bool = False,
 ) -> tuple[Bucket, ...]:
     """The bucket of all samples, then one per needle count, then one per cell that was planned.
 
@@ -42,22 +43,39 @@ def buckets_of(
         cells: of the plan; none where samples are not chosen by cell.
         plan: tells the rounds; without it there is one.
         bounded: names of buckets with a threshold.
+        stopped: the run ended early because its verdict was certain, so that what has no record
+            was skipped.
     """
+    asks = plan.asks if plan is not None and stopped else ()
+    found = []
+    for bucket in empty_buckets(quotas, cells=cells, plan=plan, bounded=bounded):
+        own = [record for record in records if bucket.holds(record)]
+        skipped = sum(map(bucket.holds, asks)) - len(own) if asks else 0
+        interval = mean_interval(ratios_of(own, protocol))
+        full = filled(bucket, own)
+        found.append(msgspec.structs.replace(full, interval=interval, skipped=skipped))
+    return tuple(found)
+
+
+def empty_buckets(
+    quotas: Mapping[int, int],
+    *,
+    cells: Sequence[Cell] = (),
+    plan: Plan | None = None,
+    bounded: Collection[str] = (),
+) -> tuple[Bucket, ...]:
+    """The buckets of a run before its first answer; see `buckets_of`."""
     rounds = (Round(),) if plan is None else plan.rounds
     found: list[Bucket] = []
     for round_ in rounds:
-        own = [r for r in records if r.pass_name == round_.name]
         if round_.is_first:
-            found += _buckets(own, quotas, cells, protocol)
+            found += _buckets(quotas, cells)
         elif round_.has_same_samples:
             known = [cell for cell in cells if cell.name in bounded]
-            found += (
-                _of_round(bucket, round_, base=bucket.name)
-                for bucket in _buckets(own, quotas, known, protocol)
-            )
+            found += (_of_round(b, round_, base=b.name) for b in _buckets(quotas, known))
         elif plan is not None:
             wanted = sum(ask.pass_name == round_.name for ask in plan.asks)
-            found.append(_of_round(_bucket("all", None, own, wanted, protocol), round_, base=None))
+            found.append(_of_round(_bucket("all", None, wanted), round_, base=None))
     return tuple(found)
 
 
@@ -66,39 +84,41 @@ def _of_round(bucket: Bucket, round_: Round, *, base: str | None) -> Bucket:
     return msgspec.structs.replace(bucket, name=name, round=round_.name, base=base)
 
 
-def _buckets(
-    records: Sequence[Record],
-    quotas: Mapping[int, int],
-    cells: Sequence[Cell],
-    protocol: Protocol,
-) -> list[Bucket]:
+def _buckets(quotas: Mapping[int, int], cells: Sequence[Cell]) -> list[Bucket]:
     """The buckets of one round."""
-    found = [_bucket("all", None, records, sum(quotas.values()), protocol)]
-    for n, wanted in quotas.items():
-        own = [r for r in records if r.n_needles == n]
-        found.append(_bucket(f"n{n}", n, own, wanted, protocol))
-    by_cell: dict[tuple[int, Bin | None], list[Record]] = {}
-    for record in records:
-        by_cell.setdefault((record.n_needles, bin_of(record.o200k_tokens)), []).append(record)
+    found = [_bucket("all", None, sum(quotas.values()))]
+    found += [_bucket(f"n{n}", n, wanted) for n, wanted in quotas.items()]
     for cell in cells:
         if cell.planned:
-            own = by_cell.get((cell.n_needles, cell.bin), [])
-            bucket = _bucket(cell.name, cell.n_needles, own, cell.planned, protocol)
+            bucket = _bucket(cell.name, cell.n_needles, cell.planned)
             found.append(msgspec.structs.replace(bucket, low=cell.low, high=cell.high))
     return found
 
 
-def _bucket(
-    name: str, n_needles: int | None, records: Sequence[Record], wanted: int, protocol: Protocol
-) -> Bucket:
-    outcomes = [r.outcome for r in records]
-    grades = [r.grade for r in records if r.grade is not None]
+def _bucket(name: str, n_needles: int | None, wanted: int) -> Bucket:
     return Bucket(
         name=name,
         n_needles=n_needles,
-        interval=mean_interval([g.match_ratio(protocol) for g in grades]),
-        unasked=sum(r.outcome == "failed" and not r.attempts for r in records),
         wanted=wanted,
+        asked=0,
+        scored=0,
+        truncated=0,
+        rejected=0,
+        failed=0,
+        match_ratio_openai=None,
+        match_ratio_vllm=None,
+        prefix_hit_rate=None,
+        exact_rate=None,
+    )
+
+
+def filled(bucket: Bucket, records: Sequence[Record]) -> Bucket:
+    """A bucket with the counts and the means of all its records; it has no interval yet."""
+    outcomes = [r.outcome for r in records]
+    grades = [r.grade for r in records if r.grade is not None]
+    return msgspec.structs.replace(
+        bucket,
+        unasked=sum(r.outcome == "failed" and not r.attempts for r in records),
         asked=len(records),
         scored=outcomes.count("scored"),
         truncated=outcomes.count("truncated"),
@@ -109,6 +129,11 @@ def _bucket(
         prefix_hit_rate=mean([float(g.nonce_hit) for g in grades]),
         exact_rate=mean([float(g.exact) for g in grades]),
     )
+
+
+def ratios_of(records: Sequence[Record], protocol: Protocol) -> list[float]:
+    """The gated match ratio of every graded record."""
+    return [r.grade.match_ratio(protocol) for r in records if r.grade is not None]
 
 
 def coverage_of(plan: Plan | None, records: Sequence[Record]) -> tuple[Coverage, ...]:

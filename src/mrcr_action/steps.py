@@ -24,6 +24,7 @@ from mrcr_action.rounds import with_rounds
 from mrcr_action.served import find_model, prompt_limit
 from mrcr_action.server.external import ANSWER_SECONDS
 from mrcr_action.server.watch import death_soon, raced, watched
+from mrcr_action.stopping import Stopping
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -78,7 +79,7 @@ class Steps:
             self.found.cache = since(before, await look(client, server.command, server.log))
         plan = self.found.plan
         assert plan is not None
-        if any(round_.is_of_pool for round_ in plan.rounds):
+        if any(round_.is_of_pool for round_ in plan.rounds) and not self.found.stopped:
             assert second is not None
             other = second(pool_arguments(plan, self.config, self.found.cache))
             try:
@@ -176,6 +177,9 @@ class Steps:
         found, begin = self.found, time.perf_counter()
         assert found.plan is not None
         assert found.model is not None
+        # Of the second server nothing is decided that could end the asking.
+        never = of_pool or self.config.stop_when == "never"
+        stopping = None if never else Stopping(self.config, found.plan)
         collector = Collector(
             config=self.config,
             client=client,
@@ -186,12 +190,15 @@ class Steps:
             hide=self.hide,
             progress=self.progress.answered,
             salt=self.salt if len(found.plan.rounds) > 1 else None,
+            stopping=stopping,
             done=self.done,
         )
         pool = {round_.name for round_ in found.plan.rounds if round_.is_of_pool}
         asks = [ask for ask in found.plan.asks if (ask.pass_name in pool) is of_pool]
         try:
             stopped_by = await collector.collect(found.plan, asks)
+            if stopping is not None and stopping.is_over and len(self.done) < len(found.plan.asks):
+                found.stopped = stopped_by is None
         finally:
             found.asking += time.perf_counter() - begin
             found.records = [self.done[index] for index in sorted(self.done)]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -17,6 +18,7 @@ from mrcr_action.journal import Journal, read_journal
 from mrcr_action.plan import Ask, Plan
 from mrcr_action.rounds import with_rounds
 from mrcr_action.sample import Message, Sample, SampleId
+from mrcr_action.stopping import Stopping
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -68,12 +70,14 @@ class FakeClient:
     def __init__(self, script: dict[int, list[Exception | Completion]] | None = None) -> None:
         self.script = script or {}
         self.asked: list[int] = []
+        self.starts: list[str | None] = []
         self.running = self.most = 0
         self.seconds = 0.0
         self.hang = asyncio.Event()
         self.hanging: set[int] = set()
 
-    async def chat(self, body: dict[str, Any]) -> Completion:
+    async def chat(self, body: dict[str, Any], *, start: str | None = None) -> Completion:
+        self.starts.append(start)
         row = int(body["messages"][0]["content"])
         self.asked.append(row)
         self.running += 1
@@ -155,6 +159,7 @@ def collected(
             died=died,
             hide=lambda text: text.replace("hunter2", "***"),
             progress=progress,
+            stopping=Stopping(RunConfig(**keys), plan),
         )
         problem = await asyncio.wait_for(collector.collect(plan), 20)
         return collector.done, problem, client
@@ -361,7 +366,7 @@ def test_the_loop_goes_on_while_an_answer_is_graded(
         return grade(response, answer, nonce)
 
     class Watching(FakeClient):
-        async def chat(self, body: dict[str, Any]) -> Completion:
+        async def chat(self, body: dict[str, Any], *, start: str | None = None) -> Completion:
             if grading.is_set():
                 asked_on.set()
             return await super().chat(body)
@@ -467,3 +472,109 @@ def test_one_forbidden_prompt_among_answers_is_a_refusal_of_that_prompt(journal:
     assert problem is None
     assert [record.outcome for record in done.values()].count("scored") == 5
     assert (done[3].outcome, done[3].grade) == ("rejected", None)
+
+
+WRONG = "something else"
+
+
+def all_wrong(n: int, hanging: set[int] | None = None) -> Callable[[], FakeClient]:
+    def make() -> FakeClient:
+        client = FakeClient({row: [completion(WRONG)] for row in range(n)})
+        client.hanging = hanging or set()
+        return client
+
+    return make
+
+
+@pytest.mark.parametrize("decision", ["point", "confident"])
+def test_nothing_more_is_asked_once_no_threshold_can_be_reached(
+    journal: Journal, decision: str
+) -> None:
+    done, problem, client = collected(
+        journal,
+        range(40),
+        all_wrong(40),
+        concurrency=1,
+        match_ratio_threshold=0.8,
+        stop_when="failed",
+        decision=decision,
+        needles=(2,),
+    )
+
+    assert problem is None
+    assert len(done) < 40
+    assert sorted(done) == list(range(len(done)))
+    assert {record.outcome for record in done.values()} == {"scored"}
+    assert len(client.asked) <= len(done) + 1
+    assert len(read_journal(journal.path)) == len(done)
+
+
+def test_requests_in_flight_are_let_go_and_leave_no_record(journal: Journal) -> None:
+    hanging = {1, 3}
+
+    done, problem, client = collected(
+        journal,
+        range(20),
+        all_wrong(20, hanging),
+        concurrency=4,
+        match_ratio_threshold=0.8,
+        stop_when="failed",
+        needles=(2,),
+    )
+
+    assert problem is None
+    assert client.running == 0  # although nobody answered them
+    assert hanging < set(client.asked)
+    assert not hanging & set(done)
+
+
+def test_a_later_stage_is_not_begun_once_it_is_decided(journal: Journal) -> None:
+    done, _, _ = collected(
+        journal,
+        range(10),
+        all_wrong(10),
+        concurrency=(2, 1),
+        match_ratio_threshold=0.8,
+        stop_when="failed",
+        needles=(2,),
+    )
+
+    assert len(done) < 10
+    assert {record.pass_name for record in done.values()} == {"cold"}
+
+
+def test_lost_requests_too_can_settle_a_verdict(journal: Journal) -> None:
+    broken: dict[int, list[Exception | Completion]] = {r: [Broken("reset")] for r in range(20)}
+
+    done, problem, _ = collected(
+        journal,
+        range(20),
+        lambda: FakeClient(broken),
+        concurrency=1,
+        thresholds={"all": {"failure_rate": 0.1}},
+        stop_when="failed",
+        needles=(2,),
+    )
+
+    assert problem is None
+    assert [done[index].outcome for index in sorted(done)] == ["failed"] * 3
+
+
+def test_a_response_has_to_start_with_its_nonce_only_where_that_is_set(journal: Journal) -> None:
+    _, _, client = collected(journal, [1], cut_without_nonce=True)
+    assert client.starts == [NONCE]
+    _, _, client = collected(journal, [1])
+    assert client.starts == [None]
+
+
+def test_a_response_that_was_cut_scores_0_and_its_text_is_not_taken_for_whole(
+    journal: Journal,
+) -> None:
+    cut = replace(completion("Well", finish="cut"), is_cut=True)
+
+    done, _, _ = collected(journal, [1], scripted(r1=[cut]), cut_without_nonce=True)
+
+    assert (done[0].outcome, done[0].finish_reason, done[0].digest) == ("scored", "cut", None)
+    assert done[0].grade == grade("Well", sample(1).answer, NONCE)
+    assert done[0].grade is not None
+    assert done[0].grade.match_ratio_openai == done[0].grade.match_ratio_vllm == 0

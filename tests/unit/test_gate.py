@@ -3,10 +3,11 @@ from typing import Any
 
 import pytest
 
+from mrcr_action.checks import threshold_of
 from mrcr_action.config import RunConfig
 from mrcr_action.coverage import Coverage
 from mrcr_action.errors import CellMissing, ExitCode
-from mrcr_action.gate import EXIT_CODES, check_cells, judge, threshold_of
+from mrcr_action.gate import EXIT_CODES, check_cells, judge
 from mrcr_action.plan import Cell, Plan
 from mrcr_action.result import Bucket, Check, Record, Verdict
 

@@ -213,8 +213,13 @@ class Client:
         body = {"model": model, "prompt": text, "add_special_tokens": False}
         return _tokenized(await self._json("POST", "/tokenize", body))
 
-    async def chat(self, body: Mapping[str, Any]) -> Completion:
+    async def chat(self, body: Mapping[str, Any], *, start: str | None = None) -> Completion:
         """Ask for one completion, streamed, and return it once it has arrived whole.
+
+        Args:
+            body: of the request.
+            start: what the text has to start with; a response that cannot any more is cut there,
+                and its connection closed.
 
         Raises:
             Rejected, Denied, Unavailable, Broken: see `mrcr_action.client.errors`.
@@ -234,7 +239,7 @@ class Client:
                 if response.status_code != httpx.codes.OK:
                     await response.aread()
                     raise error_of(response)
-                return await read_stream(EventSource(response), begin=begin)
+                return await read_stream(EventSource(response), begin=begin, start=start)
         except TimeoutError as error:
             raise TimedOut(f"no complete answer within {limit:g} s") from error
         except httpx.TimeoutException as error:

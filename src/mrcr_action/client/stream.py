@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mrcr_action.client.errors import Broken
+from mrcr_action.cutting import CUT
 
 if TYPE_CHECKING:
     from httpx_sse import EventSource
@@ -20,7 +21,7 @@ NO_ANSWERS = {"abort", "error", "content_filter", "tool_calls", "function_call"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """An answer that arrived whole."""
+    """An answer that arrived whole, or as far as it was wanted."""
 
     text: str
     """The content alone; reasoning is counted, never graded."""
@@ -28,10 +29,14 @@ class Completion:
     reasoning_chars: int
     prompt_tokens: int | None
     completion_tokens: int | None
+    """As the server counted them; of an answer that was cut, the pieces that came, each of which
+    holds a token at least."""
     cached_tokens: int | None = None
     """Of the prompt, from the prefix cache; None where the server does not tell."""
     seconds_to_first_token: float | None
     seconds: float
+    is_cut: bool = False
+    """Whether the stream was closed since the text could no longer start as it must."""
 
 
 class _Delta(msgspec.Struct):
@@ -67,12 +72,54 @@ class _Chunk(msgspec.Struct):
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 
 
-async def read_stream(source: EventSource, *, begin: float) -> Completion:
-    """Read events up to ``[DONE]``; anything short of a finished answer is `Broken`."""
-    parts: list[str] = []
-    reasoning_chars = 0
-    finish: str | None = None
-    first: float | None = None
+class _Reading:
+    """What has arrived of an answer so far."""
+
+    def __init__(self, begin: float, start: str | None) -> None:
+        self.parts: list[str] = []
+        self.pieces = self.reasoning_chars = 0
+        self.finish: str | None = None
+        self.first: float | None = None
+        self.is_cut = False
+        """Whether nothing more is wanted."""
+        self._begin = begin
+        self._start = start
+        self._head = ""
+
+    def take(self, choice: _Choice) -> None:
+        """Add a piece."""
+        delta = choice.delta or _Delta()
+        content = delta.content or ""
+        thought = delta.reasoning or delta.reasoning_content or ""
+        if content or thought:
+            self.pieces += 1
+            if self.first is None:
+                self.first = time.perf_counter() - self._begin
+        self.parts.append(content)
+        self.reasoning_chars += len(thought)
+        self.finish = choice.finish_reason or self.finish
+        # An answer that has come to its end anyway is read like any other.
+        if self.finish is None and self._is_lost(content):
+            self.finish, self.is_cut = CUT, True
+
+    def _is_lost(self, content: str) -> bool:
+        """Whether the text cannot start as it must any more."""
+        if self._start is None or len(self._head) == len(self._start):
+            return False
+        self._head += content[: len(self._start) - len(self._head)]
+        return not self._start.startswith(self._head)
+
+
+async def read_stream(source: EventSource, *, begin: float, start: str | None = None) -> Completion:
+    """Read events up to ``[DONE]``; anything short of a finished answer is `Broken`.
+
+    Args:
+        source: the events.
+        begin: when the request was sent, by `time.perf_counter`.
+        start: what the text has to start with; as soon as it cannot any more, reading ends. None
+            reads everything.
+    """
+    reading = _Reading(begin, start)
     usage = _Usage()
     done = False
     async for event in source.aiter_sse():
@@ -84,33 +131,28 @@ async def read_stream(source: EventSource, *, begin: float) -> Completion:
         chunk = _chunk(event.data)
         usage = chunk.usage or usage
         for choice in chunk.choices or []:
-            if choice.index:
-                continue  # one completion is asked for and read
-            delta = choice.delta or _Delta()
-            content = delta.content or ""
-            thought = delta.reasoning or delta.reasoning_content or ""
-            if (content or thought) and first is None:
-                first = time.perf_counter() - begin
-            parts.append(content)
-            reasoning_chars += len(thought)
-            finish = choice.finish_reason or finish
+            if not choice.index:  # one completion is asked for and read
+                reading.take(choice)
+        if reading.is_cut:
+            break
+    finish = reading.finish
     if finish is None:
-        raise Broken(
-            "the stream ended without a finish reason" if done or parts else "an empty answer"
-        )
-    if not done:
+        has_begun = done or reading.parts
+        raise Broken("the stream ended without a finish reason" if has_begun else "an empty answer")
+    if not done and not reading.is_cut:
         raise Broken("the stream was cut off before its end")
     if finish in NO_ANSWERS:
         raise Broken(f"the server ended the answer with finish_reason {finish}")
     return Completion(
-        text="".join(parts),
+        text="".join(reading.parts),
         finish_reason=finish,
-        reasoning_chars=reasoning_chars,
+        reasoning_chars=reading.reasoning_chars,
         prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
+        completion_tokens=reading.pieces if reading.is_cut else usage.completion_tokens,
         cached_tokens=(usage.prompt_tokens_details or _Details()).cached_tokens,
-        seconds_to_first_token=first,
+        seconds_to_first_token=reading.first,
         seconds=time.perf_counter() - begin,
+        is_cut=reading.is_cut,
     )
 
 

@@ -156,6 +156,7 @@ def _measuring(config: RunConfig, repeats: int) -> RunConfig:
         match_ratio_threshold=None,
         thresholds=rates_of(config) or None,
         decision="point",
+        stop_when="never",
         baseline=None,
         max_regression=None,
         boundaries=0,

@@ -130,6 +130,9 @@ def notes_on(a: Result, b: Result, names: Names = NAMES) -> list[str]:
         if result.problem is not None:
             begin = f"{name[:1].upper()}{name[1:]} was stopped"
             notes.append(f"{begin}: {one_line(result.problem.message, SHOWN)}.")
+        if result.stopped is not None:
+            did = f"asked only {result.stopped.asked:,} of {result.stopped.planned:,} requests"
+            notes.append(f"{name[:1].upper()}{name[1:]} {did}, since its verdict was certain then.")
     return notes
 
 
@@ -169,6 +172,7 @@ def _circumstances(result: Result) -> dict[str, Any]:
         "Server's window": server.max_model_len,
         "Concurrency": config.concurrency,
         "Seed": config.seed,
+        "Responses without the nonce": "cut" if config.cut_without_nonce else "read to their end",
         "mrcr version": result.tool_version,
     }
 

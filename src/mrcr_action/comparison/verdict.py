@@ -103,6 +103,7 @@ def compare(
         budget=b.config.max_failures,
         blind=_blind(shared, b, names),
         names=names,
+        lost="lost" if b.stopped is None else "not asked, or lost,",
     )
     flips = _flips(shared.graded)
     return Comparison(
@@ -216,8 +217,13 @@ def _conclude(
     budget: int,
     blind: str,
     names: Names,
+    lost: str,
 ) -> tuple[Comparing, str]:
-    """The verdict, and a line about it; ``limit`` is how much was allowed, in words."""
+    """The verdict, and a line about it.
+
+    ``limit`` is how much was allowed, and ``lost`` what became of samples that B did not grade, in
+    words.
+    """
     overall = buckets[0]
     worse = [bucket for bucket in buckets if bucket.state == "regression"]
     if worse:
@@ -226,7 +232,7 @@ def _conclude(
         return "regression", f"Regression{limit}: {told}{more}"
     if missed > budget:
         summary = (
-            f"No verdict: {missed} of {missed + overall.n} samples graded in {names[0]} were lost"
+            f"No verdict: {missed} of {missed + overall.n} samples graded in {names[0]} were {lost}"
             f" in {names[1]} (its max_failures is {budget}); no regression{limit} among the others"
         )
         return "inconclusive", summary

@@ -44,6 +44,7 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
     for name in REFUSED_EXTRAS:
         if name in (config.extra_body or {}):
             yield "extra_body", f"{name} cannot be changed: one streamed answer a sample is read"
+    yield from _of_cutting(config)
     if config.max_regression is not None and config.baseline is None:
         yield "max_regression", f"{config.max_regression:g}: no baseline is set to compare with"
     try:
@@ -91,6 +92,21 @@ def _of_thresholds(config: RunConfig) -> Iterator[tuple[str, str]]:
     known = [n for n in most if n is not None]
     if known and (config.min_samples or 0) > min(known):
         yield "min_samples", f"{config.min_samples}: a bucket is asked for {min(known)} only"
+
+
+def _of_cutting(config: RunConfig) -> Iterator[tuple[str, str]]:
+    if not config.cut_without_nonce:
+        return
+    if any(bound.metric == "truncation_rate" for bound in config.bounds):
+        yield (
+            "cut_without_nonce",
+            "thresholds name a truncation_rate, which nobody knows of a response that is cut",
+        )
+    if config.max_instability is not None:
+        yield (
+            "cut_without_nonce",
+            "max_instability is set, and nobody knows whether a response that is cut differs",
+        )
 
 
 def _of_passes(config: RunConfig) -> Iterator[tuple[str, str]]:

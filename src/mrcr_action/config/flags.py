@@ -26,8 +26,8 @@ GROUPS = {
         " request_timeout_seconds time_limit_seconds"
     ),
     "the gate": (
-        "match_ratio_threshold thresholds tolerance decision max_failures min_samples baseline"
-        " max_regression calibration"
+        "match_ratio_threshold thresholds tolerance decision max_failures min_samples stop_when"
+        " cut_without_nonce baseline max_regression calibration"
     ),
     "the output": "output_dir save_results",
 }
@@ -38,7 +38,7 @@ METAVARS = {
     "server_args": "'ARG…'", "env": "'{NAME: VALUE}'", "protocol": "{vllm,openai}",
     "dataset": "NAME|DIR", "revision": "REV", "extra_body": "JSON",
     "match_ratio_threshold": "RATIO", "thresholds": "'{BUCKET: RATIO}'",
-    "decision": "{point,confident}", "bins": "LOW-HIGH",
+    "decision": "{point,confident}", "stop_when": "{never,failed,decided}", "bins": "LOW-HIGH",
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
     "passes": "PASS", "plan": "{smoke,standard,deep}", "max_instability": "RATIO",
     "baseline": "FILE|DIR", "max_regression": "RATIO",

@@ -37,6 +37,7 @@ Protocol = Literal["vllm", "openai"]
 Decision = Literal["point", "confident"]
 Pass = Literal["cold", "warm"]
 Effort = Literal["smoke", "standard", "deep"]
+StopWhen = Literal["never", "failed", "decided"]
 Route = Literal["auto", "process", "container", "external"]
 Gpus = Annotated[str, Meta(pattern=r"^(all|none|\d+(,\d+)*)$")]
 Memory = Annotated[str, Meta(pattern=r"^(host|[1-9]\d*[kmgKMG]?)$")]
@@ -320,6 +321,23 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " Default: all that were asked for, less max_failures."
         ),
     ] = None
+    stop_when: Annotated[
+        StopWhen,
+        Meta(
+            description="When to ask no more: 'never' before every sample was asked, 'failed' as"
+            " soon as a bucket with a threshold can no longer pass, whatever the other answers"
+            " were, 'decided' also when none of them can fail any more. The verdict is the same"
+            " either way; what was measured is of fewer samples."
+        ),
+    ] = "never"
+    cut_without_nonce: Annotated[
+        bool,
+        Meta(
+            description="End a response as soon as it can no longer start with the nonce: it scores"
+            " 0 whatever follows. Not with a truncation_rate or max_instability, which need whole"
+            " responses."
+        ),
+    ] = False
     baseline: Annotated[
         Annotated[str, Meta(min_length=1)] | None,
         Meta(

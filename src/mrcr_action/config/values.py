@@ -31,7 +31,13 @@ SECRET_KEYS = ("env", "extra_body", "server_args")
 THRESHOLD_KEYS = ("match_ratio_threshold", "thresholds")
 """Keys without either of which nothing is gated."""
 
-SWITCHES = ("trust_remote_code", "allow_unverified", "merge_leading_user_turns", "small_pool")
+SWITCHES = (
+    "trust_remote_code",
+    "allow_unverified",
+    "merge_leading_user_turns",
+    "small_pool",
+    "cut_without_nonce",
+)
 """Keys that are true or false."""
 
 LISTS = ("needles", "bins", "exclude", "passes", "concurrency")

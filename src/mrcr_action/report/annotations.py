@@ -169,8 +169,11 @@ def _of_unclear(result: Result, level: Literal["error", "warning"]) -> Annotatio
 
 
 def _stop(result: Result) -> list[str]:
-    """What stopped a run, if something did."""
-    return [] if result.problem is None else [f"What stopped the run: {result.problem.message}"]
+    """What ended a run before all was asked, if something did."""
+    stopped = [] if result.stopped is None else [result.stopped.after]
+    if result.problem is None:
+        return stopped
+    return [*stopped, f"What stopped the run: {result.problem.message}"]
 
 
 def _apart(measured: float, needed: float) -> str:

@@ -33,6 +33,8 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     if result.problem is not None:
         for line in lines(result.problem.details):
             say(line)
+    if result.stopped is not None:
+        say(one_line(result.stopped.sentence, 1_000))
     say(one_line(result.verdict.summary, 2_000), colour=COLOURS[result.verdict.conclusion])
     if result.problem is not None and result.problem.hint:
         say(one_line(result.problem.hint, 1_000))

@@ -14,17 +14,15 @@ from xml.etree import ElementTree as ET
 
 import junit_xml
 
-from mrcr_action.bins import bin_of
 from mrcr_action.config.listing import unique_names
 from mrcr_action.report.baseline import baseline_text
 from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
-from mrcr_action.rounds import FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mrcr_action.result import Bucket, Check, Record, Result
+    from mrcr_action.result import Bucket, Check, Result
 
 BODY_LIMIT = 8_000
 """Characters of a failure's body; readers cut or refuse more."""
@@ -76,6 +74,7 @@ def _properties(result: Result) -> dict[str, str]:
         "tolerance": str(result.config.tolerance),
         "max_prompt_tokens": str(result.max_prompt_tokens or ""),
         "comparable": _comparable(result),
+        "stopped": result.stopped.sentence if result.stopped else "",
         "server_version": result.server.version or "",
         "tool_version": result.tool_version,
     }
@@ -97,7 +96,8 @@ def _case(label: str, name: str, seconds: float) -> Any:
 
 def _run_case(result: Result, label: str) -> Any:
     case = _case(label, "run", result.timeline.start_up + result.timeline.plan)
-    case.stdout = _clean("\n".join([tested(result), *result.notes]), BODY_LIMIT)
+    stopped = [result.stopped.sentence] if result.stopped else []
+    case.stdout = _clean("\n".join([*stopped, tested(result), *result.notes]), BODY_LIMIT)
     if result.problem is not None:
         problem = result.problem
         body = [problem.message, problem.hint, *lines(problem.details)]
@@ -129,13 +129,13 @@ def _bucket_case(result: Result, label: str, bucket: Bucket) -> Any:
             ratios,
             f"95 % interval {span(bucket.interval)}, step of one sample {number(bucket.step)}",
             tested(result),
-            *reasons(r for r in result.records if _is_of(r, bucket)),
+            *reasons(r for r in result.records if bucket.holds(r)),
         ]
     )
     # A suite's time is the sum over its cases, so that only those of the needle counts have any.
     counted = bucket.n_needles is not None or (bucket.round is not None and bucket.base is None)
     own = result.records if counted and bucket.bin is None else []
-    case = _case(label, bucket_title(bucket), sum(r.seconds for r in own if _is_of(r, bucket)))
+    case = _case(label, bucket_title(bucket), sum(r.seconds for r in own if bucket.holds(r)))
     if state == "fail":
         case.add_failure_info(
             message=message, output=_clean(body, BODY_LIMIT), failure_type="threshold"
@@ -174,13 +174,6 @@ def _change_case(result: Result, label: str, check: Check) -> Any:
     else:
         case.stdout = body
     return case
-
-
-def _is_of(record: Record, bucket: Bucket) -> bool:
-    """Whether a bucket is of a record's samples."""
-    needles = bucket.n_needles in {None, record.n_needles}
-    same_round = record.pass_name == (bucket.round or FIRST)
-    return same_round and needles and bucket.bin in {None, bin_of(record.o200k_tokens)}
 
 
 def _clean(text: str, limit: int = 1_000) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mrcr_action.gate import bounds_of, threshold_of
+from mrcr_action.checks import bounds_of, threshold_of
 from mrcr_action.report.text import one_line
+from mrcr_action.result import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from mrcr_action.config.keys import Protocol
     from mrcr_action.coverage import Coverage
     from mrcr_action.intervals import Interval
-    from mrcr_action.result import Bucket, Record, Result
+    from mrcr_action.result import Record, Result
 
 COLUMNS = ("bucket", "verdict", "ratio", "95 %", "needed", "nonce", "exact", "graded", "lost")
 """``ratio`` is the gated protocol's mean, ``95 %`` its interval, ``needed`` threshold less
@@ -90,9 +91,11 @@ def number(value: float | None) -> str:
 
 def lost(bucket: Bucket | Coverage) -> str:
     """What of a bucket or a cell gave no evidence, and what was cut, in words."""
+    skipped = bucket.skipped if isinstance(bucket, Bucket) else 0
     parts = [
         f"{count} {word}"
         for count, word in (
+            (skipped, "not asked"),
             (bucket.failed, "failed"),
             (bucket.rejected, "refused"),
             (bucket.truncated, "truncated"),

@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from mrcr_action.cutting import is_cut
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
 from mrcr_action.report.rows import MARKS, number, rounds_table, table_of, tested
@@ -205,6 +206,8 @@ def _section(result: Result) -> str:
         f"## {HEADLINES[_state(result)]}: {markdown(result.name)}",
         markdown(result.verdict.summary, limit=2_000),
     ]
+    if result.stopped is not None:
+        parts.append(f"⏹️ {markdown(result.stopped.sentence, limit=1_000)}")
     if result.problem is not None:
         parts.append(_problem(result))
     if result.records:
@@ -308,6 +311,8 @@ def _what(record: Record) -> str:
     if record.outcome == "truncated":
         thought = f", after {record.reasoning_chars:,} characters of reasoning"
         return "cut at max_tokens" + (thought if record.reasoning_chars else "")
+    if is_cut(record):
+        return "cut, since it could no longer start with the nonce"
     if not record.grade.nonce_hit:
         return "the answer does not start with the nonce"
     return "not the wanted text"

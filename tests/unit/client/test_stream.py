@@ -12,15 +12,15 @@ from mrcr_action.client import Broken, Client, Completion
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
 
 
-def complete(body: bytes, **headers: str) -> Completion:
-    """What a server's answer of these bytes becomes."""
+def complete(body: bytes, *, start: str | None = None, **headers: str) -> Completion:
+    """What a server's answer of these bytes becomes, where it has to start with ``start``."""
 
     def answer(_: httpx.Request) -> httpx.Response:
         return httpx.Response(200, content=body, headers={**EVENTS, **headers})
 
     async def ask() -> Completion:
         async with Client("http://server", transport=httpx.MockTransport(answer)) as client:
-            return await client.chat({"model": "m"})
+            return await client.chat({"model": "m"}, start=start)
 
     return asyncio.run(ask())
 
@@ -187,3 +187,74 @@ def test_an_answer_that_is_no_event_stream_is_lost(body: bytes, kind: str) -> No
 def test_another_choice_than_the_first_is_not_mixed_in() -> None:
     second = '{"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}]}'
     assert complete(events(delta(content="Hello"), second, STOP)).text == "Hello"
+
+
+NONCE = "0123456789"
+
+
+def pieces(*texts: str) -> list[dict[str, Any]]:
+    return [delta(content=text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        (NONCE + "Hello",),
+        ("0", "123456789Hel", "lo"),
+        ("", "01234", "", "56789", "", "Hello"),
+        (*NONCE, "x" * 99),
+        ("01234",),  # shorter than the nonce, and at its end
+        ("",),
+    ],
+)
+def test_a_text_that_starts_as_it_must_so_far_is_read_to_its_end(texts: tuple[str, ...]) -> None:
+    got = complete(events(*pieces(*texts), STOP, USAGE), start=NONCE)
+
+    assert (got.text, got.finish_reason, got.is_cut) == ("".join(texts), "stop", False)
+    assert got.completion_tokens == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "read"),
+    [
+        (("Hello", "more"), "Hello"),
+        (("", "01234", "x5", "more"), "01234x5"),
+        (("012345678", "", "8", "more"), "0123456788"),
+        ((" " + NONCE, "more"), " " + NONCE),
+        (("<think>", "more"), "<think>"),
+    ],
+)
+def test_a_text_that_can_no_longer_start_as_it_must_is_cut_there(
+    texts: tuple[str, ...], read: str
+) -> None:
+    # Whatever comes later is not looked at, be it broken.
+    got = complete(events(*pieces(*texts), "{", done=False), start=NONCE)
+
+    assert (got.text, got.finish_reason, got.is_cut) == (read, "cut", True)
+    assert got.completion_tokens == sum(map(bool, texts[:-1]))
+
+
+@pytest.mark.parametrize("key", ["reasoning", "reasoning_content"])
+def test_reasoning_is_no_start_of_a_text(key: str) -> None:
+    thought = [delta(**{key: "hm"}), delta(content="", **{key: " hm"})]
+
+    got = complete(events(*thought, *pieces(NONCE), STOP), start=NONCE)
+    assert (got.text, got.is_cut) == (NONCE, False)
+    got = complete(events(*thought, *pieces("Well")), start=NONCE)
+    assert (got.text, got.is_cut, got.completion_tokens) == ("Well", True, 3)
+
+
+def test_a_wrong_text_that_ends_with_its_first_piece_is_read_like_any_other() -> None:
+    got = complete(events(delta("length", content="Hello"), USAGE), start=NONCE)
+
+    assert (got.finish_reason, got.is_cut, got.completion_tokens) == ("length", False, 2)
+
+
+def test_a_finish_reason_of_the_servers_own_is_no_cut() -> None:
+    got = complete(events(*pieces(NONCE), delta("cut"), USAGE), start=NONCE)
+
+    assert (got.finish_reason, got.is_cut) == ("cut", False)
+
+
+def test_without_a_start_nothing_is_cut() -> None:
+    assert complete(events(*HELLO, STOP)).is_cut is False

@@ -27,6 +27,8 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "bins": ("[4K-8K]", "8K-16K,16K-32K", ("4K-8K",), ("8K-16K", "16K-32K")),
     "exclude": ("[n8/4K-8K]", "512K-1M", ("n8/4K-8K",), ("512K-1M",)),
     "min_samples": ("5", "6", 5, 6),
+    "stop_when": ("failed", "decided", "failed", "decided"),
+    "cut_without_nonce": ("true", "false", True, False),
     "needles": ("[4]", "4", (4,), (4,)),
     "max_prompt_tokens": ("1000", "2000", 1000, 2000),
     "max_tokens": ("100", "200", 100, 200),
@@ -614,3 +616,18 @@ def test_the_home_folder_of_a_baseline_is_found(monkeypatch: pytest.MonkeyPatch)
 def test_a_regression_that_is_no_ratio_is_an_error(value: str) -> None:
     said = failure(None, baseline="base", max_regression=value)
     assert said.startswith("--max-regression: ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ("thresholds: {all: {truncation_rate: 0.1}}", "thresholds name a truncation_rate"),
+        ("max_instability: 0.1\npasses: [cold, warm]", "max_instability is set"),
+    ],
+)
+def test_what_needs_whole_responses_does_not_go_with_cutting_them(
+    tmp_path: Path, keys: str, reason: str
+) -> None:
+    path = write(tmp_path, f"cut_without_nonce: true\n{keys}\n")
+    assert failure(path).startswith(f"{path}:1: cut_without_nonce: {reason}")
+    assert resolve(write(tmp_path, f"{keys}\n"), {}, {}).config.cut_without_nonce is False
