@@ -32,19 +32,7 @@ def config_schema() -> dict[str, Any]:
             choice["properties"] = {str(n): ratio for n in range(1, 17)}
             choice["additionalProperties"] = False
             choice["minProperties"] = 1
-    for choice in body["properties"]["thresholds"]["anyOf"]:
-        if choice.get("type") == "object":
-            bound = choice.pop("additionalProperties")
-            for form in bound["anyOf"]:
-                if form.get("type") == "object":
-                    metric = form.pop("additionalProperties")
-                    form.pop("propertyNames", None)
-                    form["properties"] = dict.fromkeys(METRICS, metric)
-                    form["additionalProperties"] = False
-                    form["minProperties"] = 1
-            choice["patternProperties"] = {f"^({BUCKET}|{CELL})$": bound}
-            choice["additionalProperties"] = False
-            choice["minProperties"] = 1
+    _thresholds(body)
     # To leave a gate out is one thing; to leave it blank is a slip.
     for key in GATES:
         gate = body["properties"][key]
@@ -62,3 +50,20 @@ def config_schema() -> dict[str, Any]:
         form = {word: text.pop(word) for word in ("type", "pattern")}
         text["anyOf"] = [form, {"type": "integer", "minimum": least}]
     return {"$schema": DIALECT, **body, "title": "mrcr configuration", "$defs": schema["$defs"]}
+
+
+def _thresholds(body: dict[str, Any]) -> None:
+    """Say which buckets and metrics there are."""
+    for choice in body["properties"]["thresholds"]["anyOf"]:
+        if choice.get("type") == "object":
+            bound = choice.pop("additionalProperties")
+            for form in bound["anyOf"]:
+                if form.get("type") == "object":
+                    metric = form.pop("additionalProperties")
+                    form.pop("propertyNames", None)
+                    form["properties"] = dict.fromkeys(METRICS, metric)
+                    form["additionalProperties"] = False
+                    form["minProperties"] = 1
+            choice["patternProperties"] = {f"^({BUCKET}|{CELL})$": bound}
+            choice["additionalProperties"] = False
+            choice["minProperties"] = 1
