@@ -85,10 +85,11 @@ def test_fault_of_batches_is_seen_with_concurrency_alone(ask: Try) -> None:
 
 
 def test_fault_of_the_sampler_is_seen_in_any_pass(ask: Try) -> None:
-    trial = ask("penalty", "--num-samples=6")
+    trial = ask("stop-at-48", "--num-samples=9", "--passes", "cold", "warm")
 
     assert trial.exit_code == 1, trial.summary
-    assert trial.struck == 6
+    assert wrong(trial)["cold"] == wrong(trial)["warm"]
+    assert trial.struck == trial.wrong
 
 
 def test_healthy_server_is_green_five_times(ask: Try) -> None:

@@ -197,7 +197,6 @@ FAULTS: tuple[ZooFault, ...] = (
         group="precision",
         what="keys and values are rounded to 8 bits, with a scale for each token",
         plugin="RoundedCache bits=8",
-        beyond="the probe is no meter of precision",
     ),
     ZooFault(
         name="cache-fp8",
@@ -210,7 +209,6 @@ FAULTS: tuple[ZooFault, ...] = (
         group="precision",
         what="keys are read back as 0.9 of what was stored",
         plugin="ScaledCache key=0.9",
-        beyond="the probe is no meter of precision",
     ),
     ZooFault(
         name="softmax-scale",
@@ -278,6 +276,7 @@ FAULTS: tuple[ZooFault, ...] = (
         group="sampler",
         what="a repetition penalty of 2 that nobody asked for",
         plugin="Penalty factor=2.0",
+        beyond="the right token leads by so much that half of its logit leads, too",
     ),
     ZooFault(
         name="window-flag",
