@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.request import request_body
 from mrcr_action.result import Record
+from mrcr_action.sweep import asked_for
 
 if TYPE_CHECKING:
     from mrcr_action.client import Client, Completion
@@ -111,23 +112,26 @@ class Collector:
 
     async def _ask_all(self, plan: Plan, asks: Sequence[Ask]) -> None:
         rounds = {round_.name: round_ for round_ in plan.rounds}
+        firsts = {(ask.shard, ask.row): ask.index for ask in plan.samples}
         try:
             for _, several in itertools.groupby(asks, key=lambda a: rounds[a.pass_name].stage):
                 if self._is_over:
                     break
                 stage = list(several)
-                await self._ask_stage(stage, rounds[stage[0].pass_name])
+                await self._ask_stage(stage, rounds[stage[0].pass_name], firsts)
         except ExceptionGroup as exceptions:
             raise exceptions.exceptions[0] from exceptions
 
-    async def _ask_stage(self, asks: Sequence[Ask], round_: Round) -> None:
+    async def _ask_stage(
+        self, asks: Sequence[Ask], round_: Round, firsts: Mapping[tuple[str, int], int]
+    ) -> None:
         chains = _chains(asks)
         waiting = iter(chains)
 
         async def worker() -> None:
             graded: asyncio.Task[None] | None = None
             for chain in waiting:
-                salt = self._salt(chain[0], round_)
+                salt = self._salt(chain[0], round_, firsts)
                 for ask in chain:
                     answer = await self._ask(ask, salt)
                     if answer is None:
@@ -165,18 +169,24 @@ class Collector:
             for worker in self._workers:
                 worker.cancel()
 
-    def _salt(self, first: Ask, round_: Round) -> str | None:
+    def _salt(self, first: Ask, round_: Round, firsts: Mapping[tuple[str, int], int]) -> str | None:
         """What the requests of a chain share: what was cached for others is none of theirs.
 
         A small cache is another matter: there, one's blocks must be able to take another's place.
+        And other questions about a conversation are meant to find it in the cache.
         """
         if self.salt is None:
             return None
-        return f"{self.salt}-pool" if round_.is_of_pool else f"{self.salt}-{first.index}"
+        if round_.is_of_pool:
+            return f"{self.salt}-pool"
+        head = firsts[first.shard, first.row] if first.turn is not None else first.index
+        return f"{self.salt}-{head}"
 
     async def _ask(self, ask: Ask, salt: str | None) -> tuple[Sample, Completion, int] | None:
         """The answer to be graded, and how often it was asked for; None if none came."""
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
+        if ask.turn is not None:
+            sample = asked_for(sample, ask.turn)
         messages = messages_of(sample, self.config, padding=ask.padding)
         body = request_body(self.config, self.model, messages, salt=salt)
         start = sample.nonce if self.config.cut_without_nonce else None

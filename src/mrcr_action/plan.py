@@ -42,6 +42,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Prompt and answer in o200k tokens, the dataset card's measure of length."""
     follows: int | None = None
     """The ask, by its index, after which this one is sent at once; None where it starts a chain."""
+    turn: int | None = None
+    """Message, by its index, whose reply is asked for instead of the one that the row asks for."""
     padding: int = 0
     """Words that were added to the first turn, so that the prompt ends where it shall."""
 

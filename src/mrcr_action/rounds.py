@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 FIRST = "cold"
 """Name of the first round."""
 
-Kind = Literal["cold", "warm", "block", "block warm", "chunk", "straddle", "pool", "pool warm"]
+Kind = Literal[
+    "cold", "warm", "block", "block warm", "chunk", "straddle", "sweep", "pool", "pool warm"
+]
 """Which way through the server. cold: not in the prefix cache. warm: in it. block and chunk: the
 prompt ends just past a block of the KV cache or a chunk of the prefill. straddle: the wanted needle
-lies across the end of a chunk. pool: the KV cache is smaller than what is asked."""
+lies across the end of a chunk. sweep: other turns of a conversation that is in the cache. pool: the
+KV cache is smaller than what is asked."""
 
 SAME_SAMPLES: frozenset[Kind] = frozenset({"cold", "warm"})
 """Rounds that ask the very requests of the first one, and are held to the same thresholds."""

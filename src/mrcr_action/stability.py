@@ -79,6 +79,8 @@ def _change(
     tells: bool,
 ) -> RoundChange:
     pairs = [(first[_key(r)], r) for r in own if r.grade is not None and _key(r) in first]
+    if round_.kind == "sweep":
+        return _swept(round_, own, pairs)
     graded = [(a, b) for a, b in pairs if a.grade is not None]
     known = [(a, b) for a, b in graded if a.digest is not None and b.digest is not None]
     ratios = [
@@ -99,6 +101,22 @@ def _change(
         cached=sum(bool(r.cached_tokens) for r in cacheable) if tells else None,
         cacheable=len(cacheable) if round_.from_cache else 0,
         cached_share=None if tells else _cached_share(cache),
+    )
+
+
+def _swept(
+    round_: Round, own: Sequence[Record], pairs: Sequence[tuple[Record, Record]]
+) -> RoundChange:
+    """Other questions have other answers: those of a conversation that was read exactly once."""
+    known = [b.grade.exact for a, b in pairs if a.grade is not None and a.grade.exact and b.grade]
+    return RoundChange(
+        name=round_.name,
+        kind=round_.kind,
+        asked=sum(r.attempts > 0 for r in own),
+        change=None,
+        differing=known.count(False),
+        comparable=len(known),
+        p_corrected=None,
     )
 
 
@@ -149,6 +167,8 @@ def _check(found: RoundChange, config: RunConfig, *, stopped: bool) -> Check:
         )
 
     differ = f"{found.differing} of {found.comparable} answers differ from the first pass"
+    if found.kind == "sweep":
+        differ = f"{found.differing} of {found.comparable} other turns were not read exactly"
     most = config.max_instability
     if most is not None and found.differing > most * found.comparable:
         return check("fail", f"{differ}, at most {most:.1%} may")
@@ -158,7 +178,7 @@ def _check(found: RoundChange, config: RunConfig, *, stopped: bool) -> Check:
         return check("fail", f"{fell} ({change.changed} of {change.n} samples changed, p {p:.2g})")
     if lack := _not_from_cache(found):
         return check("inconclusive", lack)
-    if change is None:
+    if not found.comparable and change is None:
         return check("measured", "no sample was graded in both")
     if stopped and most is not None:
         return check("inconclusive", f"{differ}, and the run stopped before all were asked")

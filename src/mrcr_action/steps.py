@@ -25,6 +25,7 @@ from mrcr_action.served import find_model, prompt_limit
 from mrcr_action.server.external import ANSWER_SECONDS
 from mrcr_action.server.watch import death_soon, raced, watched
 from mrcr_action.stopping import Stopping
+from mrcr_action.sweep import with_sweep
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -155,13 +156,15 @@ class Steps:
             progress=self.progress.chosen,
         )
         plan = with_rounds(plan, config)
-        if config.boundaries or config.small_pool:
+        if config.boundaries or config.sweep or config.small_pool:
             cache = await look(client, server.command, server.log)
             if config.boundaries:
                 boundaries = Boundaries(
                     config=config, client=client, model=found.model.id, shards=self.choice.shards
                 )
                 plan = await boundaries.add(plan, cache)
+            if config.sweep:
+                plan = await with_sweep(plan, config, self.choice.shards)
             if config.small_pool:
                 plan = with_pool(plan, config, cache, own=can_restart)
         found.plan = plan

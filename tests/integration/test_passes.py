@@ -48,16 +48,19 @@ def test_a_healthy_server_is_green_in_every_round(attached: Run) -> None:
     assert ended.code == 0, ended.said
     result = ended.result
     rounds = {change.name: change for change in result.rounds}
-    assert list(rounds) == ["warm", "block", "block warm", "chunk", "straddle"]
+    assert list(rounds) == ["warm", "block", "block warm", "chunk", "straddle", "sweep"]
     assert {change.differing for change in rounds.values()} == {0}
-    assert (rounds["warm"].asked, rounds["warm"].cached) == (15, rounds["warm"].cacheable)
-    assert result.num_samples == 15
-    assert len(result.records) == 15 * 2 + 4 * 4
+    assert (rounds["warm"].asked, rounds["warm"].cached) == (12, rounds["warm"].cacheable)
+    assert result.num_samples == 12
+    assert len(result.records) == 12 * 2 + 3 * 4 + 12
+    swept = [record for record in result.records if record.pass_name == "sweep"]
+    assert all(record.grade is not None and record.grade.exact for record in swept)
+    assert all(record.cached_tokens for record in swept)
     assert result.cache is not None
     assert result.cache.block_size == 16
     # Of a server that was not started here, there is no second one.
     assert any("small KV cache were left out" in note for note in result.notes)
-    assert "| warm | 15 | 0/15 | +0.0000 |" in (ended.folder / "summary.md").read_text()
+    assert "| warm | 12 | 0/12 | +0.0000 |" in (ended.folder / "summary.md").read_text()
 
 
 def test_a_fault_on_the_hit_path_is_green_cold_and_red_warm(attached: Run) -> None:
@@ -142,6 +145,17 @@ def test_answers_that_depend_on_company_are_reported_and_gated_if_asked(attached
     gated = attached(*flags, *lenient, "--max-instability=0", fault="batch=2", server=server)
     assert gated.code == 1, gated.said
     assert "answers differ from the first pass, at most 0.0% may" in gated.stdout
+
+
+def test_a_blind_place_of_a_long_conversation_shows_in_a_sweep(attached: Run) -> None:
+    flags = ("--num-samples=3", "--needles=8", "--sweep=8", "--max-instability=0")
+    # The questions of the plan are answered right, and the sixth after them is not.
+    ended = attached(*flags, fault="wrong-needle@9")
+    assert ended.code == 1, ended.said
+    assert check_of(ended, "sweep").message == (
+        "sweep: 1 of 8 other turns were not read exactly, at most 0.0% may"
+    )
+    assert ended.result.verdict.state_of("all") == "pass"
 
 
 def test_blocks_that_outlive_their_eviction_show_in_a_small_pool(

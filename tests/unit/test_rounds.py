@@ -81,7 +81,7 @@ def test_the_standard_effort_asks_at_most_60_times() -> None:
     config = resolve(None, {}, {"plan": "standard", "protocol": "openai"}).config
     pool = 2 * 6
     assert config.num_samples is not None
-    assert config.num_samples * 2 + config.boundaries * 4 + pool <= 60
+    assert config.num_samples * 2 + config.boundaries * 4 + config.sweep + pool <= 60
 
 
 @pytest.mark.parametrize("key", ["num_samples", "samples_per_cell"])

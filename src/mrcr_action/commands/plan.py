@@ -91,7 +91,7 @@ def _print(resolved: Resolved, plan: Plan) -> None:
     print(plan_line(plan))
     if plan.counted_by == "o200k":
         print("Counted in o200k tokens; a server's own count decides in a run.")
-    if config.boundaries or config.small_pool:
-        print("Boundaries and a small KV cache come on top; they depend on the server's blocks.")
+    if config.boundaries or config.sweep or config.small_pool:
+        print("Boundaries, a sweep and a small KV cache come on top; they depend on the server.")
     for note in plan.notes:
         print(one_line(f"note: {note}", 1_000))

@@ -31,7 +31,7 @@ GATE = {
     "thresholds": "1",
     "tolerance": "0",
     "max_instability": "0",
-    "max_tokens": "128",
+    "max_tokens": "256",
 }
 """What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
 

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from mrcr_action.config.keys import Effort
 
 EFFORTS: dict[Effort, dict[str, Any]] = {
-    "smoke": {"num_samples": 6, "passes": ("cold", "warm"), "boundaries": 1},
+    "smoke": {"num_samples": 6, "passes": ("cold", "warm"), "boundaries": 1, "sweep": 4},
     "standard": {
-        "num_samples": 15,
+        "num_samples": 12,
         "passes": ("cold", "warm"),
-        "boundaries": 4,
+        "boundaries": 3,
+        "sweep": 12,
         "small_pool": True,
     },
     "deep": {
@@ -23,6 +24,7 @@ EFFORTS: dict[Effort, dict[str, Any]] = {
         "concurrency": (8, 1),
         "repeats": 2,
         "boundaries": 8,
+        "sweep": 24,
         "small_pool": True,
     },
 }

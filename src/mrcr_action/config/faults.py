@@ -116,7 +116,7 @@ def _of_passes(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "concurrency", f"{list(config.concurrencies)}: a number is listed twice"
     has_rounds = len(config.passes) * len(config.concurrencies) * config.repeats > 1
     if config.max_instability is not None and not (
-        has_rounds or config.boundaries or config.small_pool
+        has_rounds or config.boundaries or config.sweep or config.small_pool
     ):
         yield (
             "max_instability",

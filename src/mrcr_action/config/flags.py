@@ -20,7 +20,7 @@ GROUPS = {
         "protocol dataset revision allow_unverified num_samples samples_per_cell needles bins"
         " exclude max_prompt_tokens"
     ),
-    "the passes": ("plan passes repeats boundaries small_pool max_instability"),
+    "the passes": ("plan passes repeats boundaries sweep small_pool max_instability"),
     "the requests": (
         "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
         " request_timeout_seconds time_limit_seconds"

@@ -177,6 +177,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " so that the wanted needle lies across the end of a chunk: four requests each.",
         ),
     ] = 0
+    sweep: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Other turns of the longest sample's conversation that are asked for,"
+            " spread over all of it: cheap, since it is in the cache by then.",
+        ),
+    ] = 0
     small_pool: Annotated[
         bool,
         Meta(
@@ -189,8 +197,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Effort | None,
         Meta(
             description="How much to ask, where nothing else is said: smoke, standard (at most 60"
-            " requests) or deep. Sets num_samples, passes, concurrency, boundaries, repeats and"
-            " small_pool; docs/detection.md has what each one finds."
+            " requests) or deep. Sets num_samples, passes, concurrency, boundaries, sweep, repeats"
+            " and small_pool; docs/detection.md has what each one finds."
         ),
     ] = None
     extra_body: Annotated[

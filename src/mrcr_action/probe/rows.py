@@ -34,7 +34,7 @@ PARTS = (5, 6, 7, 8)
 NEEDLES = (24, 72)
 """Bytes of a needle, least and most; a single sentence may be longer."""
 
-FILLERS = (60, 480)
+FILLERS = (60, 200)
 """Bytes of any other piece."""
 
 _PAIR = 4

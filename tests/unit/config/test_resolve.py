@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "passes": ("[cold]", "cold, warm", ("cold",), ("cold", "warm")),
     "repeats": ("2", "3", 2, 3),
     "boundaries": ("2", "3", 2, 3),
+    "sweep": ("2", "3", 2, 3),
     "small_pool": ("true", "false", True, False),
     "plan": ("smoke", "deep", "smoke", "deep"),
     "max_instability": ("0.1", "0.2", 0.1, 0.2),
