@@ -14,6 +14,7 @@ import msgspec
 
 from mrcr_action.comparison.document import RoundChange
 from mrcr_action.comparison.paired import change_of, holm
+from mrcr_action.cutting import is_cut
 from mrcr_action.result import Check
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def round_changes(
     first = {_key(r): r for r in records if r.pass_name == plan.rounds[0].name}
     # vLLM leaves the field out where nothing was cached.
     tells = any(record.cached_tokens is not None for record in records)
+    from_cache = {r.name for r in plan.rounds if r.from_cache or r.kind == "sweep"}
+    share = _cached_share(cache, [r for r in records if r.pass_name in from_cache])
     changes = [
         _change(
             round_,
@@ -58,6 +61,7 @@ def round_changes(
             config=config,
             cache=cache,
             tells=tells,
+            share=share,
         )
         for round_ in plan.rounds[1:]
     ]
@@ -77,6 +81,7 @@ def _change(
     config: RunConfig,
     cache: CacheInfo | None,
     tells: bool,
+    share: float | None,
 ) -> RoundChange:
     pairs = [(first[_key(r)], r) for r in own if r.grade is not None and _key(r) in first]
     if round_.kind == "sweep":
@@ -90,6 +95,8 @@ def _change(
     ]
     least = 2 * ((cache and cache.block_size) or USUAL_BLOCK)
     cacheable = [r for r in own if r.grade is not None and (r.prompt_tokens or 0) >= least]
+    if told := [r for r in cacheable if tells and not is_cut(r)]:  # how much comes with the end
+        cacheable = told
     return RoundChange(
         name=round_.name,
         kind=round_.kind,
@@ -98,9 +105,9 @@ def _change(
         differing=sum(a.digest != b.digest for a, b in known),
         comparable=len(known),
         p_corrected=None,
-        cached=sum(bool(r.cached_tokens) for r in cacheable) if tells else None,
+        cached=sum(bool(r.cached_tokens) for r in told) if told else None,
         cacheable=len(cacheable) if round_.from_cache else 0,
-        cached_share=None if tells else _cached_share(cache),
+        cached_share=None if told else share,
     )
 
 
@@ -120,18 +127,19 @@ def _swept(
     )
 
 
-def _cached_share(cache: CacheInfo | None) -> float | None:
-    """Of all that was looked up in the prefix cache, what was there; nearly half is the most.
+def _cached_share(cache: CacheInfo | None, warm: Sequence[Record]) -> float | None:
+    """Of all prompts that are meant to hit the prefix cache, the share that did, by its counters.
 
-    Only a warm request can hit, since every sample has a cache of its own; the other half is cold.
+    Others cannot, since every sample has a cache of its own.
     """
     if cache is None:
         return None
     if cache.prefix_caching is False:
         return 0.0
-    if cache.queried_tokens is None or cache.hit_tokens is None:
+    tokens = sum(r.prompt_tokens or 0 for r in warm if r.grade is not None)
+    if cache.queried_tokens is None or cache.hit_tokens is None or not tokens:
         return None
-    return cache.hit_tokens / cache.queried_tokens if cache.queried_tokens else 0.0
+    return min(1.0, cache.hit_tokens / tokens)
 
 
 def _key(record: Record) -> tuple[str, int]:
@@ -193,7 +201,7 @@ def _not_from_cache(found: RoundChange) -> str:
         if found.cached >= LEAST_CACHED * found.cacheable:
             return ""
         seen = f"only {found.cached} of {found.cacheable} answers came from the prefix cache"
-    elif found.cached_share is not None and found.cached_share < LEAST_CACHED / 4:
+    elif found.cached_share is not None and found.cached_share < LEAST_CACHED / 2:
         seen = f"only {found.cached_share:.0%} of the prompts' tokens were in the prefix cache"
     else:
         return ""

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from mrcr_action.config import RunConfig
+from mrcr_action.cutting import CUT
 from mrcr_action.gate import judge
 from mrcr_action.plan import Plan
 from mrcr_action.result import Bucket, CacheInfo, Check, Record
-from mrcr_action.rounds import with_rounds
+from mrcr_action.rounds import Round, with_rounds
 from mrcr_action.stability import round_changes, stability_checks, unknown_cache
 from mrcr_action.stats import buckets_of
 
@@ -116,10 +118,57 @@ def test_counters_tell_where_answers_do_not(plan: Plan, answers: Make) -> None:
     without = CacheInfo(queried_tokens=200_000.0, hit_tokens=1_000.0)
     (check,) = checks(plan, records, cache=without)
     assert check.state == "inconclusive"
-    assert "only 0% of the prompts' tokens were in the prefix cache" in check.message
-    half = CacheInfo(queried_tokens=200_000.0, hit_tokens=98_000.0)
-    (check,) = checks(plan, records, cache=half)
+    assert "only 1% of the prompts' tokens were in the prefix cache" in check.message
+    nearly_all = CacheInfo(queried_tokens=200_000.0, hit_tokens=98_000.0)
+    (check,) = checks(plan, records, cache=nearly_all)
     assert check.state == "measured"
+
+
+def test_a_few_warm_requests_among_many_cold_ones_are_measured_by_their_own_tokens(
+    make_record: Make, make_plan: Make
+) -> None:
+    # Of the 42,000 tokens that were looked up, these 1,000 are all that can be there.
+    plan = make_plan([make_record(i, prompt_tokens=1_000) for i in range(40)], CONFIG)
+    rounds = [
+        Round(name="block", kind="block", stage=1),
+        Round(name="block warm", kind="block warm", stage=1),
+    ]
+    plan = msgspec.structs.replace(plan, rounds=(*plan.rounds, *rounds))
+    records = [
+        *(make_record(i, 0.9, prompt_tokens=1_000) for i in range(40)),
+        make_record(40, 0.9, row=100, prompt_tokens=1_000, pass_name="block"),
+        make_record(41, 0.9, row=100, prompt_tokens=1_000, pass_name="block warm"),
+    ]
+    hit = CacheInfo(block_size=16, queried_tokens=42_000.0, hit_tokens=992.0)
+    assert {check.state for check in checks(plan, records, cache=hit)} == {"measured"}
+    missed = CacheInfo(block_size=16, queried_tokens=42_000.0, hit_tokens=16.0)
+    states = [check.state for check in checks(plan, records, cache=missed)]
+    assert states == ["measured", "inconclusive"]
+
+
+def test_a_response_that_was_cut_tells_nothing_of_the_cache(plan: Plan, answers: Make) -> None:
+    # Its stream was closed before the server could say how much was cached.
+    records = [
+        msgspec.structs.replace(record, finish_reason=CUT, digest=None, cached_tokens=None)
+        if record.row < 109
+        else record
+        for record in answers(lambda _round, _at: 0.9)
+    ]
+    found = round_changes(plan, records, CONFIG, None)
+    assert (found[0].cached, found[0].cacheable) == (3, 3)
+    assert [check.state for check in stability_checks(found, CONFIG)] == ["measured"]
+
+
+def test_where_all_were_cut_the_counters_tell(plan: Plan, answers: Make) -> None:
+    records = [
+        msgspec.structs.replace(record, finish_reason=CUT, digest=None, cached_tokens=None)
+        if record.pass_name == "warm"
+        else msgspec.structs.replace(record, cached_tokens=0)
+        for record in answers(lambda _round, _at: 0.9)
+    ]
+    missed = CacheInfo(queried_tokens=200_000.0, hit_tokens=1_000.0)
+    (check,) = checks(plan, records, cache=missed)
+    assert check.state == "inconclusive"
 
 
 def test_where_nobody_can_tell_a_note_says_so(plan: Plan, answers: Make) -> None:

@@ -81,9 +81,10 @@ class RoundChange(msgspec.Struct, frozen=True, kw_only=True):
     cached: int | None = None
     """Answers whose prompt came, in part at least, from the prefix cache; None if not known."""
     cacheable: int = 0
-    """Answers whose prompt is long enough for that."""
+    """Answers whose prompt is long enough for that, and of which that can be known."""
     cached_share: float | None = None
-    """Of the prompts' tokens, by the server's counters, where it does not tell of each answer."""
+    """Of the tokens of all prompts that are meant to come from the cache, those that did, by the
+    server's counters, where it does not tell of each answer."""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):

@@ -128,7 +128,7 @@ def rounds_table(changes: Sequence[RoundChange]) -> list[tuple[str, ...]]:
         if found.cacheable and found.cached is not None:
             cached = f"{found.cached}/{found.cacheable}"
         elif found.cacheable and found.cached_share is not None:
-            cached = f"{found.cached_share:.0%} of all tokens"
+            cached = f"{found.cached_share:.0%} of the tokens"
         table.append(
             (
                 found.name,
