@@ -127,7 +127,7 @@ class Boundaries:
             if target > limit:
                 break
             count = await self._count(ask, sample, words)
-            if abs(count - target) <= slack:
+            if abs(count - target) <= slack and count <= limit:
                 return msgspec.structs.replace(
                     ask, prompt_tokens=count, estimated=False, padding=words
                 )

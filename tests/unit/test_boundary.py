@@ -154,6 +154,17 @@ def test_a_sample_that_would_get_too_long_is_left_out_and_that_is_said(
     assert any("Only 0 of 2 samples could be padded for the round chunk" in n for n in plan.notes)
 
 
+@pytest.mark.parametrize("limit", [2_066, 2_400, 2_414])
+def test_no_padded_prompt_is_longer_than_the_limit(
+    make_record: Callable[..., Any], make_plan: Callable[..., Plan], limit: int
+) -> None:
+    # A server refuses what has no room for an answer, and a request that is lost is no verdict.
+    plan = plan_with(make_record, make_plan, Tokenizer(3), limit=limit)
+    own = [ask.prompt_tokens for ask in plan.asks if ask.padding]
+    assert own
+    assert max(own) <= limit
+
+
 def test_a_server_that_counts_no_tokens_has_no_boundaries(
     make_record: Callable[..., Any], make_plan: Callable[..., Plan]
 ) -> None:
