@@ -133,7 +133,7 @@ class Collector:
             for chain in waiting:
                 salt = self._salt(chain[0], round_, firsts)
                 for ask in chain:
-                    answer = await self._ask(ask, salt)
+                    answer = await self._ask(ask, salt, round_.concurrency)
                     if answer is None:
                         await self._weigh(self.done[ask.index])
                         continue
@@ -182,7 +182,9 @@ class Collector:
         head = firsts[first.shard, first.row] if first.turn is not None else first.index
         return f"{self.salt}-{head}"
 
-    async def _ask(self, ask: Ask, salt: str | None) -> tuple[Sample, Completion, int] | None:
+    async def _ask(
+        self, ask: Ask, salt: str | None, in_flight: int
+    ) -> tuple[Sample, Completion, int] | None:
         """The answer to be graded, and how often it was asked for; None if none came."""
         sample = await asyncio.to_thread(self.shards.load, ask.shard, ask.row)
         if ask.turn is not None:
@@ -205,7 +207,7 @@ class Collector:
                     f"the server refuses the requests: {error}",
                     hint="Check the API key (MRCR_API_KEY) and the model name.",
                 ) from error
-            self._count_silence(error)
+            self._count_silence(error, in_flight)
             outcome = "rejected" if isinstance(error, (Rejected, Denied)) else "failed"
             seconds = time.perf_counter() - begin
             reason = self.hide(str(error))
@@ -214,8 +216,12 @@ class Collector:
         self._silent.clear()
         return sample, completion, attempts
 
-    def _count_silence(self, error: ApiError) -> None:
+    def _count_silence(self, error: ApiError, in_flight: int) -> None:
         """Give up on a server that takes requests and answers none.
+
+        Args:
+            error: how a request ended.
+            in_flight: requests at a time in its round.
 
         Raises:
             ServerError: as many requests as are in flight at a time ended in a time-out, one
@@ -225,7 +231,7 @@ class Collector:
             self._silent.clear()
             return
         self._silent.append(error)
-        if len(self._silent) >= max(*self.config.concurrencies, FEWEST_SILENT):
+        if len(self._silent) >= max(in_flight, FEWEST_SILENT):
             raise ServerError(
                 f"the last {len(self._silent)} requests got no answer in time: {error}",
                 hint="Is the server stuck? If it is only slow, raise request_timeout_seconds or"

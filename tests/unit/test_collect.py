@@ -451,6 +451,18 @@ def test_a_server_that_answers_nothing_is_given_up_on(journal: Journal) -> None:
     assert [record.outcome for record in done.values()] == ["failed"] * 20
 
 
+def test_in_a_round_of_single_requests_three_that_got_no_answer_are_enough(
+    journal: Journal,
+) -> None:
+    # A request may take half an hour: to wait for as many as another round has in flight is a day.
+    def make() -> FakeClient:
+        return FakeClient({row: [completion("x"), *[TimedOut("late")] * 9] for row in range(20)})
+
+    _, problem, client = collected(journal, range(20), make, concurrency=(16, 1))
+    assert str(problem).startswith("the last 3 requests got no answer in time")
+    assert len(client.asked) == 23
+
+
 def test_time_outs_between_answers_stop_nothing(journal: Journal) -> None:
     script: dict[int, list[Exception | Completion]] = {
         row: [TimedOut("late")] for row in range(0, 20, 2)
