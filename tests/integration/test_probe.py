@@ -36,6 +36,12 @@ def test_the_users_arguments_come_last_so_that_they_win(mrcr: Mrcr, fake_vllm: F
     assert ended.code == 0, ended.said
     assert ended.result.server.max_model_len == 12 * 1024
 
+    # In an action they are a variable.
+    variable = {"MRCR_SERVER_ARGS": "--max-model-len 12K"}
+    ended = mrcr("probe", "--plan=smoke", env=fake_vllm() | variable)
+    assert ended.code == 0, ended.said
+    assert ended.result.server.max_model_len == 12 * 1024
+
 
 def test_a_running_server_is_asked_if_it_serves_the_probe(
     mrcr: Mrcr, start_standin: StartStandIn

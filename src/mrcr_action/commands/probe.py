@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mrcr_action.cache import entry, locked
 from mrcr_action.choice import tokens_in
 from mrcr_action.commands.run import api_key_of, checked_key, job_of
+from mrcr_action.config.faults import server_arguments
 from mrcr_action.config.resolve import ENV_PREFIX, resolve
 from mrcr_action.errors import ExitCode, OutputError, UsageError
 from mrcr_action.report.text import one_line
@@ -82,8 +83,9 @@ def probe_command(
         )
     if config.base_url is None and config.port is None and config.server != "external":
         window = max(LEAST_WINDOW, tokens + ROOM)
+        # Those that are given come last, so that they win.
         own = ("--served-model-name", SERVED, "--max-model-len", str(window))
-        given["server_args"] = shlex.join([*own, *_words(given)])
+        given["server_args"] = shlex.join([*own, *server_arguments(config)])
         given.setdefault("model_name", str(folder / "model"))
         given.setdefault("server", "process")
     else:
@@ -126,15 +128,6 @@ def _make(folder: Path, rows: Path, tokens: int) -> None:
                 partial.rename(rows)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
-
-
-def _words(given: Mapping[str, Any]) -> list[str]:
-    """The server's arguments that were given, which win over one's own."""
-    text = given.get("server_args", "")
-    try:
-        return shlex.split(text)
-    except ValueError as error:
-        raise UsageError(f"--server-args: {str(error).lower()}") from error
 
 
 def build_command(directory: str, *, dtype: Dtype) -> int:
