@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mrcr_action.rounds import Round, pool_sample
+from mrcr_action.rounds import FIRST, Round, pool_sample
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mrcr_action.config import RunConfig
     from mrcr_action.plan import Ask, Plan
-    from mrcr_action.result import CacheInfo
+    from mrcr_action.result import CacheInfo, Record
     from mrcr_action.rounds import Kind
 
 KINDS: tuple[Kind, ...] = ("pool", "pool warm")
@@ -71,9 +73,25 @@ def window_of(asks: list[Ask], config: RunConfig) -> int:
     return max(ask.prompt_tokens for ask in asks) + config.max_tokens
 
 
-def pool_arguments(plan: Plan, config: RunConfig, cache: CacheInfo) -> tuple[str, ...]:
-    """What a server is started with, behind all else, to have a cache that small."""
+def pool_arguments(
+    plan: Plan, config: RunConfig, cache: CacheInfo, records: Iterable[Record] = ()
+) -> tuple[str, ...]:
+    """What a server is started with, behind all else, to have a cache that small.
+
+    Args:
+        plan: its rounds of the small cache are meant.
+        config: how long answers get.
+        cache: what is known of the blocks.
+        records: of the first server; they tell what the plan may only estimate, the longest prompt.
+    """
     assert cache.block_size is not None
-    window = window_of([a for a in plan.asks if a.pass_name == KINDS[0]], config)
+    chosen = [ask for ask in plan.asks if ask.pass_name == KINDS[0]]
+    rows = {(ask.shard, ask.row) for ask in chosen}
+    counted = [
+        (record.prompt_tokens or 0) + config.max_tokens
+        for record in records
+        if record.pass_name == FIRST and (record.shard, record.row) in rows
+    ]
+    window = max([window_of(chosen, config), *counted])
     blocks = -(-window // cache.block_size) + SPARE_BLOCKS
     return ("--num-gpu-blocks-override", str(blocks), "--max-model-len", str(window))

@@ -82,7 +82,7 @@ class Steps:
         assert plan is not None
         if any(round_.is_of_pool for round_ in plan.rounds) and not self.found.stopped:
             assert second is not None
-            other = second(pool_arguments(plan, self.config, self.found.cache))
+            other = second(pool_arguments(plan, self.config, self.found.cache, self.done.values()))
             try:
                 async with self._serving(other, _nothing) as client:
                     await self._ask(other, client, of_pool=True)

@@ -37,6 +37,17 @@ def test_the_cache_holds_the_longest_sample_and_not_all_of_them(plan: Plan) -> N
     )
 
 
+def test_the_cache_holds_the_longest_sample_also_where_its_length_was_estimated_too_short(
+    plan: Plan, make_record: Callable[..., Any]
+) -> None:
+    found = with_pool(plan, CONFIG, KNOWN, own=True)
+    records = [make_record(i, prompt_tokens=1_100 * (i + 1)) for i in range(9)]
+    # 9,900 tokens and an answer of 100 are 625 blocks.
+    assert pool_arguments(found, CONFIG, KNOWN, records) == (
+        *("--num-gpu-blocks-override", "627", "--max-model-len", "10000"),
+    )
+
+
 @pytest.mark.parametrize(
     ("config", "cache", "own", "reason"),
     [
