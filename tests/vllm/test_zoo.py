@@ -57,7 +57,7 @@ def test_fault_of_cache_hits_is_seen_by_the_warm_pass_alone(ask: Try) -> None:
 
 
 def test_fault_at_the_end_of_a_chunk_is_seen_where_a_prompt_ends_just_past_it(ask: Try) -> None:
-    trial = ask("chunk-miss-block", "--num-samples=3", "--boundaries=2", "--max-instability=0")
+    trial = ask("chunk-miss-block", "--num-samples=3", "--boundaries=1", "--max-instability=0")
 
     assert trial.exit_code == 1, trial.summary
     assert "chunk" in wrong(trial)
@@ -93,7 +93,9 @@ def test_fault_of_the_sampler_is_seen_in_any_pass(ask: Try) -> None:
 
 
 def test_healthy_server_is_green_five_times(ask: Try) -> None:
-    trials = [ask("healthy", "--plan=smoke", "--max-instability=0") for _ in range(5)]
+    trials = [
+        ask("healthy", "--plan=smoke", "--num-samples=4", "--max-instability=0") for _ in range(5)
+    ]
 
     assert [t.summary for t in trials if t.exit_code] == []
     assert [t.struck for t in trials] == [0] * 5
