@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from mrcr_action.request import request_body
 from mrcr_action.rounds import FIRST, Round, pool_sample
 
 if TYPE_CHECKING:
@@ -70,7 +71,14 @@ def with_pool(plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool) -> 
 
 def window_of(asks: list[Ask], config: RunConfig) -> int:
     """Tokens that the longest of some samples takes, with its answer."""
-    return max(ask.prompt_tokens for ask in asks) + config.max_tokens
+    return max(ask.prompt_tokens for ask in asks) + longest_answer(config)
+
+
+def longest_answer(config: RunConfig) -> int:
+    """Tokens that an answer may take; ``extra_body`` may allow more than ``max_tokens``."""
+    body = request_body(config, "", ())
+    given = [body.get(key) for key in ("max_tokens", "max_completion_tokens")]
+    return max([config.max_tokens, *(limit for limit in given if type(limit) is int)])
 
 
 def pool_arguments(
@@ -88,7 +96,7 @@ def pool_arguments(
     chosen = [ask for ask in plan.asks if ask.pass_name == KINDS[0]]
     rows = {(ask.shard, ask.row) for ask in chosen}
     counted = [
-        (record.prompt_tokens or 0) + config.max_tokens
+        (record.prompt_tokens or 0) + longest_answer(config)
         for record in records
         if record.pass_name == FIRST and (record.shard, record.row) in rows
     ]

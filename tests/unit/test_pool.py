@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from mrcr_action.config import RunConfig
@@ -62,3 +63,10 @@ def test_what_stands_in_the_way_is_said_and_nothing_is_asked(
     found = with_pool(plan, config, cache, own=own)
     assert found.asks == plan.asks
     assert reason in found.notes[-1]
+
+
+@pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
+def test_there_is_room_for_answers_as_long_as_extra_body_allows(plan: Plan, key: str) -> None:
+    config = msgspec.structs.replace(CONFIG, extra_body={key: 700})
+    found = with_pool(plan, config, KNOWN, own=True)
+    assert pool_arguments(found, config, KNOWN)[-1] == "9700"
