@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Self
 import httpx
 import psutil
 from tests.vllm.running import START_SECONDS, free_port, healthy
-from tests.zoo.rows import rows
 
 from mrcr_action.data.writer import write_parquet
 from mrcr_action.probe import build
+from mrcr_action.probe.rows import rows
 
 if TYPE_CHECKING:
     from tests.zoo.faults import ZooFault
 
 PLUGIN = Path(__file__).parent / "plugin"
+
+FILLERS = (60, 480)
+"""Bytes of a piece that is no needle, least and most."""
 
 WINDOW = 16384
 CHUNK = 2048
@@ -48,7 +51,7 @@ class Workplace:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "probe").exists():
             build(folder / "probe", max_len=32768)
-        write_parquet(rows(), folder / "rows")
+        write_parquet(rows(name="zoo", fillers=FILLERS), folder / "rows")
         return cls(folder, vllm)
 
     @property

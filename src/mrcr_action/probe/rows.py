@@ -44,15 +44,19 @@ _QUESTION = 140
 """Tokens, about, of all the rest."""
 
 
-def rows(longest: int = USUAL_LONGEST) -> Iterator[dict[str, Any]]:
+def rows(
+    longest: int = USUAL_LONGEST, *, name: str = "probe", fillers: tuple[int, int] = FILLERS
+) -> Iterator[dict[str, Any]]:
     """As many of each needle count as there are sizes.
 
     Args:
         longest: tokens that a prompt has at most, about.
+        name: of the set; another one has other text.
+        fillers: bytes of a piece that is no needle, least and most.
     """
     for n_needles in (2, 4, 8):
         for index, size in enumerate(sizes(longest)):
-            yield row(n_needles, size, index)
+            yield row(Dice(name, n_needles, index), n_needles, size, index % n_needles, fillers)
 
 
 def sizes(longest: int) -> list[int]:
@@ -65,22 +69,32 @@ def sizes(longest: int) -> list[int]:
     return found
 
 
-def row(n_needles: int, size: int, index: int) -> dict[str, Any]:
-    """One row; over the indices, every needle of a conversation is asked for equally often."""
-    dice = Dice("probe", n_needles, index)
-    wanted, asked = index % n_needles, (dice.pick(FORMATS), dice.pick(TOPICS))
+def row(
+    dice: Dice, n_needles: int, size: int, wanted: int, sizes_of_fillers: tuple[int, int]
+) -> dict[str, Any]:
+    """One row.
+
+    Args:
+        dice: decide the text.
+        n_needles: identical requests.
+        size: bytes of the conversation, about.
+        wanted: which of the needles is asked for, from 0.
+        sizes_of_fillers: bytes of the other pieces, least and most.
+    """
+    asked = (dice.pick(FORMATS), dice.pick(TOPICS))
+    least, most = sizes_of_fillers
     pairs: list[tuple[str, str, str]] = []
     while len(pairs) < n_needles:
         needle = (*asked, _piece(dice, *asked, NEEDLES))
         if needle not in pairs:
             pairs.append(needle)
     fillers: list[tuple[str, str, str]] = []
-    while (left := size - _size([*pairs, *fillers])) > FILLERS[0]:
+    while (left := size - _size([*pairs, *fillers])) > least:
         # They differ from what is asked for in one word only.
         kind, topic = dice.pick(FORMATS), dice.pick(TOPICS)
         other = (kind, asked[1]) if dice.chance(50) else (asked[0], topic)
         if other != asked:
-            fillers.append((*other, _piece(dice, *other, (FILLERS[0], min(FILLERS[1], left)))))
+            fillers.append((*other, _piece(dice, *other, (least, min(most, left)))))
     places = sorted(_sample(dice, len(pairs) + len(fillers), n_needles))
     rest = iter(fillers)
     needles = dict(zip(places, pairs, strict=True))
