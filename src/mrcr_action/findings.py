@@ -27,7 +27,7 @@ from mrcr_action.result import (
     Timeline,
     Verdict,
 )
-from mrcr_action.stability import round_changes, stability_checks, unknown_cache
+from mrcr_action.stability import not_cold, round_changes, stability_checks, unknown_cache
 from mrcr_action.stats import buckets_of, coverage_of
 from mrcr_action.stopping import all_with_reach, stopped_early
 
@@ -168,6 +168,7 @@ def result_of(
         notes=(
             *found.notes,
             *unknown_cache(rounds),
+            *not_cold(found.plan, records),
             *one_sample_decides(first, config),
             *cut_notes(records, config),
             *stale,

@@ -107,7 +107,7 @@ def _change(
         p_corrected=None,
         cached=sum(bool(r.cached_tokens) for r in told) if told else None,
         cacheable=len(cacheable) if round_.from_cache else 0,
-        cached_share=None if told else share,
+        cached_share=share if round_.from_cache and not told else None,
     )
 
 
@@ -217,5 +217,27 @@ def unknown_cache(changes: Sequence[RoundChange]) -> list[str]:
         f"Whether {', '.join(unknown)} came from the prefix cache could not be checked: the server"
         " tells neither cached_tokens (vLLM: --enable-prompt-tokens-details) nor its counters in"
         " /metrics."
+    )
+    return [told]
+
+
+def not_cold(plan: Plan | None, records: Sequence[Record]) -> list[str]:
+    """A sentence where rounds that are cold by their names came from the prefix cache all the same.
+
+    So they do where requests cannot be told apart: without a ``cache_salt``, or with the same one.
+    """
+    if plan is None or len(plan.rounds) == 1:
+        return []
+    found = []
+    for round_ in plan.rounds:
+        own = [r for r in records if r.pass_name == round_.name and r.grade is not None]
+        hot = sum(2 * (r.cached_tokens or 0) > (r.prompt_tokens or 0) > 0 for r in own)
+        if round_.kind == "cold" and hot > LEAST_CACHED * len(own):
+            found.append(f"{round_.name} ({hot} of {len(own)} answers)")
+    if not found:
+        return []
+    told = (
+        f"Not cold, since most of the prompts came from the prefix cache: {', '.join(found)}. Does"
+        " extra_body set cache_salt, or does the server not know that field?"
     )
     return [told]

@@ -231,6 +231,14 @@ def test_what_is_cached_for_others_is_not_taken_for_a_run_s_own(
         assert all(record.grade is not None and record.grade.exact for record in cold)
 
 
+def test_without_salts_a_cold_round_is_none_and_a_note_says_so(attached: Run) -> None:
+    flags = ("--num-samples=6", "--repeats=2", '--extra-body={"cache_salt": null}')
+    ended = attached(*flags, server=("--enable-prompt-tokens-details",))
+    assert ended.code == 0, ended.said
+    (note,) = [note for note in ended.result.notes if "Not cold" in note]
+    assert "cold #2 (6 of 6 answers)" in note
+
+
 def test_a_plain_run_sends_no_salt_and_says_nothing_of_rounds(attached: Run) -> None:
     ended = attached("--num-samples=3")
     assert ended.code == 0, ended.said

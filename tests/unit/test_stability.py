@@ -12,7 +12,7 @@ from mrcr_action.gate import judge
 from mrcr_action.plan import Plan
 from mrcr_action.result import Bucket, CacheInfo, Check, Record
 from mrcr_action.rounds import Round, with_rounds
-from mrcr_action.stability import round_changes, stability_checks, unknown_cache
+from mrcr_action.stability import not_cold, round_changes, stability_checks, unknown_cache
 from mrcr_action.stats import buckets_of
 
 Make = Callable[..., Any]
@@ -177,6 +177,27 @@ def test_where_nobody_can_tell_a_note_says_so(plan: Plan, answers: Make) -> None
     assert note.startswith("Whether warm came from the prefix cache could not be checked")
     known = answers(lambda _round, _at: 0.9)
     assert unknown_cache(round_changes(plan, known, CONFIG, None)) == []
+
+
+def test_a_cold_round_that_came_from_the_cache_is_named(make_record: Make, make_plan: Make) -> None:
+    config = RunConfig(needles=(2,), num_samples=4, repeats=2, passes=("cold", "warm"))
+    plan = with_rounds(make_plan([make_record(i) for i in range(4)], config), config)
+
+    def records(of_second: int) -> list[Record]:
+        cached = {"cold": 16, "cold #2": of_second, "warm": 8_000, "warm #2": 8_000}
+        return [
+            make_record(
+                a.index, row=a.row, pass_name=a.pass_name, cached_tokens=cached[a.pass_name]
+            )
+            for a in plan.asks
+        ]
+
+    (note,) = not_cold(plan, records(8_000))
+    assert "Not cold" in note
+    assert note.count("answers") == 1
+    assert "cold #2 (4 of 4 answers)" in note
+    # Most prompts begin alike.
+    assert not_cold(plan, records(16)) == []
 
 
 def test_prompts_shorter_than_two_blocks_need_not_be_cached(plan: Plan, answers: Make) -> None:
