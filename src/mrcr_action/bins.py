@@ -26,7 +26,7 @@ class Bin:
         return self.low < tokens <= self.high
 
     def __str__(self) -> str:
-        return f"{_short(self.low)}-{_short(self.high)}"
+        return f"{in_short(self.low)}-{in_short(self.high)}"
 
 
 BINS = tuple(Bin(4096 << i, 8192 << i) for i in range(8))
@@ -72,7 +72,8 @@ def parse_bin(text: str) -> Bin:
     return Bin(low, high)
 
 
-def _short(tokens: int) -> str:
+def in_short(tokens: int) -> str:
+    """A number of tokens as bins are named: 128K, 1M."""
     for size, suffix in ((1024 * 1024, "M"), (1024, "K")):
         if tokens >= size and tokens % size == 0:
             return f"{tokens // size}{suffix}"

@@ -54,6 +54,16 @@ def threshold_of(bucket: Bucket, config: RunConfig) -> float | None:
     return None if bound is None else bound.bound
 
 
+def undecided(bucket: Bucket, config: RunConfig) -> bool:
+    """Whether the interval of a bucket holds what is needed, so that more samples may decide."""
+    own, interval = bounds_of(bucket, config), bucket.interval
+    if "match_ratio" not in own or interval is None or config.decision == "point":
+        return False
+    if _lack_of_evidence(bucket, config, own, gated=True):
+        return False
+    return interval.low < own["match_ratio"].bound - config.tolerance <= interval.high
+
+
 def checks_of(bucket: Bucket, config: RunConfig) -> Iterator[Check]:
     """What is decided about each metric of a bucket, its match ratio first."""
     own = bounds_of(bucket, config)

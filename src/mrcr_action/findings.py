@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mrcr_action import __version__
+from mrcr_action.auc import areas_of
 from mrcr_action.baseline import check_of, compared
 from mrcr_action.calibration.outdated import outdated
 from mrcr_action.cutting import cut_notes
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
+from mrcr_action.looks import taken
 from mrcr_action.margins import one_sample_decides
 from mrcr_action.publish import mask_arguments, publishable, without_password
 from mrcr_action.result import (
@@ -32,13 +34,14 @@ from mrcr_action.stats import buckets_of, coverage_of
 from mrcr_action.stopping import all_with_reach, stopped_early
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mrcr_action.baseline import Baseline
     from mrcr_action.client import ModelEntry
+    from mrcr_action.config import RunConfig
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.plan import Plan
-    from mrcr_action.result import Check
+    from mrcr_action.result import Bucket, Check
     from mrcr_action.server import Server
     from mrcr_action.template import Preflight
 
@@ -80,15 +83,7 @@ def result_of(
     """
     config = resolved.config
     records = found.records
-    buckets = buckets_of(
-        records,
-        found.plan.quotas if found.plan else config.quotas(),
-        protocol=config.protocol,
-        cells=found.plan.cells if found.plan else (),
-        plan=found.plan,
-        bounded={bound.bucket for bound in config.bounds},
-        stopped=found.stopped,
-    )
+    buckets = buckets_in(found.plan, records, config, stopped=found.stopped)
     buckets = all_with_reach(buckets, records, config) if found.stopped else buckets
     rounds = round_changes(found.plan, records, config, found.cache)
     stable = stability_checks(rounds, config, stopped=found.stopped)
@@ -153,6 +148,7 @@ def result_of(
         plan=found.plan,
         preflight=found.preflight,
         coverage=coverage,
+        auc=areas_of(coverage) if config.protocol == "openai" else (),
         buckets=buckets,
         verdict=(judged := verdict()),
         stopped=stopped_early(judged, asked=len(records), planned=len(found.plan.asks))
@@ -167,6 +163,7 @@ def result_of(
         ),
         notes=(
             *found.notes,
+            *(taken(found.plan) if found.plan else ()),
             *unknown_cache(rounds),
             *not_cold(found.plan, records),
             *one_sample_decides(first, config),
@@ -179,6 +176,21 @@ def result_of(
         return result
     against = compared(found.baseline, result)
     return msgspec.structs.replace(result, verdict=verdict(check_of(against)), baseline=against)
+
+
+def buckets_in(
+    plan: Plan | None, records: Sequence[Record], config: RunConfig, *, stopped: bool = False
+) -> tuple[Bucket, ...]:
+    """What came of a plan so far, bucket by bucket."""
+    return buckets_of(
+        records,
+        plan.quotas if plan else config.quotas(),
+        protocol=config.protocol,
+        cells=plan.cells if plan else (),
+        plan=plan,
+        bounded={bound.bucket for bound in config.bounds},
+        stopped=stopped,
+    )
 
 
 def _utc(moment: datetime) -> str:

@@ -1,8 +1,10 @@
-"""How sure a mean or a share is: intervals that hold 95 times in 100. Pure; no I/O."""
+"""How sure a mean or a share is: intervals that hold 95 times in 100, or more. Pure; no I/O."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +17,10 @@ LEVEL = 0.95
 RESAMPLES = 10_000
 """Efron and Tibshirani call 1,000 enough for an interval, whose ends other draws then move by 2 %
 of its width; with ten times as many it is 0.7 %, and they cost some 20 ms for 100 samples."""
+
+MOST_DRAWS = 50_000
+"""Weightings of few samples, whose ends lie far out: of 10,000, one end in 280 would be told by 36,
+and be off by a sixth. Of many samples, `RESAMPLES` will do."""
 
 FEWEST = 6
 """Samples without which a mean has no interval here. Five samples all lie on one side of the middle
@@ -77,6 +83,53 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
     beyond = (1 - LEVEL) / 2
     low, high = np.quantile(means, (beyond, 1 - beyond))
     return Interval(float(low), float(high))
+
+
+def bounded_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
+    """An interval of a mean over samples from 0 to 1 that holds for few of them as well.
+
+    Every sample weighs at random, all weightings equally likely, and so does one more that nobody
+    has seen: a 0 for the lower end, a 1 for the upper one. The ends leave half of what the level
+    leaves (N. Gaffke, Mathematical Methods of Statistics 14, 2005; E. Learned-Miller and P. S.
+    Thomas, arXiv:1905.06208, 2019). Of samples that are all 0 or 1 it is the interval of
+    `share_interval`. That it holds as often as it says for any distribution is a conjecture without
+    a known counterexample. It is wider than `mean_interval`, and no point even if all are equal.
+
+    Args:
+        values: from 0 to 1.
+        level: how often it holds; to be raised where one looks more than once.
+
+    Returns:
+        None without values.
+    """
+    if not values:
+        return None
+    # Equal samples weigh as one with the sum of their weights, so that their order decides nothing.
+    return _weighted(tuple(sorted(Counter(map(float, values)).items())), level)
+
+
+@cache
+def _weighted(values: tuple[tuple[float, int], ...], level: float) -> Interval:
+    """See `bounded_interval`; values with their numbers. Every look asks for most of them again."""
+    import numpy as np
+
+    different = np.array([value for value, _ in values])
+    alike = [(at, count) for at, (_, count) in enumerate(values) if count > 1]
+    random = np.random.default_rng(SEED)
+    draws = min(MOST_DRAWS, max(RESAMPLES, _AT_A_TIME // (len(different) + 1)))
+    lows, gaps = np.empty(draws), np.empty(draws)
+    step = max(1, _AT_A_TIME // (len(different) + 1))
+    for start in range(0, draws, step):
+        end = min(start + step, draws)
+        weights = random.standard_exponential((end - start, len(different) + 1))
+        for at, count in alike:
+            weights[:, at] = random.standard_gamma(count, size=end - start)
+        whole = weights.sum(axis=1)
+        lows[start:end] = weights[:, :-1] @ different / whole
+        # From above, so that samples that are all 1 reach it exactly.
+        gaps[start:end] = weights[:, :-1] @ (1 - different) / whole
+    beyond = (1 - level) / 2
+    return Interval(float(np.quantile(lows, beyond)), 1 - float(np.quantile(gaps, beyond)))
 
 
 def share_interval(hits: int, n: int) -> Interval | None:

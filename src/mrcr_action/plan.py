@@ -46,6 +46,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Message, by its index, whose reply is asked for instead of the one that the row asks for."""
     padding: int = 0
     """Words that were added to the first turn, so that the prompt ends where it shall."""
+    rank: int = 0
+    """Place of the row in the order of its cell, from 0; 0 where samples are not chosen by cell."""
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +82,9 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     by_length: int = 0
     """Rows, of all, whose bin follows from their characters, clear of every edge; the others were
     counted."""
+    level: int = 0
+    """Rows, the first in the order of the cell, of which those that fit are planned; 0 where a
+    number of samples in all is shared out."""
 
     @property
     def bin(self) -> Bin:
@@ -90,6 +95,17 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Such as ``n8/64K-128K``."""
         return f"n{self.n_needles}/{self.bin}"
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """A further look at a run: the samples that were added since its thresholds were undecided."""
+
+    buckets: tuple[str, ...]
+    """Those that were undecided, ``n8`` or ``n8/64K-128K@warm``."""
+    level: int
+    """Of the cells that have got the most: as in `Cell`."""
+    samples: int
+    """Samples that were added."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +129,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Shortages and other warnings, each a sentence."""
     rounds: tuple[Round, ...] = (Round(),)
     """In their order; the first one asks every sample once."""
+
+    schedule: tuple[int, ...] = ()
+    """What the level of a cell may be, one number a look; empty where there is one look only."""
+    looks: tuple[Look, ...] = ()
+    """The further looks that were taken, beyond the first one."""
 
     @property
     def samples(self) -> tuple[Ask, ...]:

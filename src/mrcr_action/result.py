@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from mrcr_action.auc import Area
 from mrcr_action.bins import Bin, bin_of
 from mrcr_action.comparison.document import Against, RoundChange
 from mrcr_action.config import RunConfig
@@ -352,6 +353,8 @@ class Result(Measured, frozen=True, kw_only=True):
     """What a tiny request showed of the chat template; None where the run did not come so far."""
     coverage: tuple[Coverage, ...] = ()
     """What of the dataset was tested, cell by cell."""
+    auc: tuple[Area, ...] = ()
+    """Means over lengths as Context Arena counts them, where every bin up to there was measured."""
     buckets: tuple[Bucket, ...]
     verdict: Verdict
     rounds: tuple[RoundChange, ...] = ()

@@ -97,14 +97,26 @@ def with_rounds(plan: Plan, config: RunConfig) -> Plan:
     A warm ask follows its cold one at once: in a small cache its blocks would soon be gone. Where
     there are several rounds, long and short samples take turns, so that they meet in a batch.
     """
+    asks = tuple(in_rounds(plan.asks, config))
+    return msgspec.structs.replace(plan, asks=asks, rounds=rounds_of(config))
+
+
+def in_rounds(samples: Sequence[Ask], config: RunConfig, *, index: int = 0) -> list[Ask]:
+    """Samples in all rounds of whole samples.
+
+    Args:
+        samples: one ask each.
+        config: tells the rounds.
+        index: place in the plan of the first ask.
+    """
     rounds = rounds_of(config)
-    samples = plan.asks if len(rounds) == 1 else mixed(plan.asks)
+    samples = samples if len(rounds) == 1 else mixed(samples)
     asks: list[Ask] = []
     for _, several in itertools.groupby(rounds, key=lambda round_: round_.stage):
         kinds = list(several)
         for ask in samples:
-            asks += chain(ask, kinds, len(asks))
-    return msgspec.structs.replace(plan, asks=tuple(asks), rounds=rounds)
+            asks += chain(ask, kinds, index + len(asks))
+    return asks
 
 
 def mixed(asks: Sequence[Ask]) -> list[Ask]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mrcr_action.bins import ALL_BINS
+from mrcr_action.config.thresholds import place_of
 from mrcr_action.coverage import Coverage, Spread, in_bin
-from mrcr_action.intervals import mean_interval
+from mrcr_action.intervals import bounded_interval, mean_interval
+from mrcr_action.looks import confidence, counted
 from mrcr_action.plan import Cell
 from mrcr_action.result import Bucket, Record
 from mrcr_action.rounds import Round
@@ -50,11 +52,22 @@ def buckets_of(
     found = []
     for bucket in empty_buckets(quotas, cells=cells, plan=plan, bounded=bounded):
         own = [record for record in records if bucket.holds(record)]
+        if plan is not None and plan.schedule and (bucket.round is None or bucket.base):
+            found.append(_at_a_look(bucket, own, plan, protocol))
+            continue
         skipped = sum(map(bucket.holds, asks)) - len(own) if asks else 0
         interval = mean_interval(ratios_of(own, protocol))
         full = filled(bucket, own)
         found.append(msgspec.structs.replace(full, interval=interval, skipped=skipped))
     return tuple(found)
+
+
+def _at_a_look(bucket: Bucket, own: Sequence[Record], plan: Plan, protocol: Protocol) -> Bucket:
+    """A bucket of a run that may look at its thresholds several times; see `mrcr_action.looks`."""
+    rows = counted(plan, place_of(bucket.base or bucket.name))
+    own = [record for record in own if (record.shard, record.row) in rows]
+    interval = bounded_interval(ratios_of(own, protocol), confidence(plan))
+    return msgspec.structs.replace(filled(bucket, own), wanted=len(rows), interval=interval)
 
 
 def empty_buckets(

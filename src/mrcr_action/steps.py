@@ -9,12 +9,16 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from mrcr_action.baseline import check_plan
 from mrcr_action.boundary import Boundaries
 from mrcr_action.client import ApiError, Client
 from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import ServerError
+from mrcr_action.extension import extended, more_wanted
+from mrcr_action.findings import buckets_in
 from mrcr_action.gate import check_cells
 from mrcr_action.kv_cache import look, since
 from mrcr_action.pool import pool_arguments, with_pool
@@ -33,8 +37,10 @@ if TYPE_CHECKING:
     from mrcr_action.choice import Choice
     from mrcr_action.config import RunConfig
     from mrcr_action.config.resolve import Resolved
+    from mrcr_action.extension import More
     from mrcr_action.findings import Findings
     from mrcr_action.journal import Journal
+    from mrcr_action.plan import Ask
     from mrcr_action.report.progress import Progress
     from mrcr_action.result import Record
     from mrcr_action.server import Server
@@ -74,7 +80,8 @@ class Steps:
             await self._choose(client, server, can_restart=second is not None)
             before = await look(client, server.command, server.log)
             try:
-                await self._ask(server, client, of_pool=False)
+                await self._ask(server, client, self._asks(of_pool=False))
+                await self._ask_more(server, client)
             finally:
                 self.found.cache = before
             self.found.cache = since(before, await look(client, server.command, server.log))
@@ -85,7 +92,7 @@ class Steps:
             other = second(pool_arguments(plan, self.config, self.found.cache, self.done.values()))
             try:
                 async with self._serving(other, _nothing) as client:
-                    await self._ask(other, client, of_pool=True)
+                    await self._ask(other, client, self._asks(of_pool=True), may_stop=False)
             except ServerError as error:
                 told = f"the second server, with a small KV cache: {error}"
                 raise ServerError(told, hint=error.hint, details=error.details) from error
@@ -171,8 +178,54 @@ class Steps:
         found.notes.extend(plan.notes)
         self.progress.planned(plan)
 
-    async def _ask(self, server: Server, client: Client, *, of_pool: bool) -> None:
-        """Ask what is meant for a server.
+    def _asks(self, *, of_pool: bool) -> list[Ask]:
+        """What is meant for a server."""
+        assert self.found.plan is not None
+        pool = {round_.name for round_ in self.found.plan.rounds if round_.is_of_pool}
+        return [ask for ask in self.found.plan.asks if (ask.pass_name in pool) is of_pool]
+
+    async def _ask_more(self, server: Server, client: Client) -> None:
+        """Ask further samples as long as a threshold is undecided and there are any.
+
+        Raises:
+            MrcrError: what stopped it.
+        """
+        while (more := await in_daemon_thread(self._more)) is not None:
+            begin = time.perf_counter()
+            assert self.found.plan is not None
+            try:
+                chosen = await watched(
+                    self.choice.more(more.levels, progress=self.progress.chosen), server
+                )
+            except ApiError as error:
+                raise ServerError(f"{without_password(client.base_url)}: {error}") from error
+            finally:
+                self.found.planning += time.perf_counter() - begin
+            self.found.plan, asks = extended(self.found.plan, chosen, more, self.config)
+            if asks:
+                self.progress.extended(self.found.plan, len(asks))
+                await self._ask(server, client, asks)
+
+    def _more(self) -> More | None:
+        plan = self.found.plan
+        assert plan is not None
+        if not plan.schedule:
+            return None
+        # What is asked of a second server comes last, and is held to no threshold.
+        rounds = tuple(round_ for round_ in plan.rounds if not round_.is_of_pool)
+        now = msgspec.structs.replace(plan, rounds=rounds)
+        return more_wanted(plan, buckets_in(now, self.found.records, self.config), self.config)
+
+    async def _ask(
+        self, server: Server, client: Client, asks: Sequence[Ask], *, may_stop: bool = True
+    ) -> None:
+        """Ask some of the plan of a server.
+
+        Args:
+            server: alive.
+            client: of it.
+            asks: what is meant for it.
+            may_stop: not of the second server, of which nothing is decided that could end that.
 
         Raises:
             MrcrError: what stopped it.
@@ -180,8 +233,7 @@ class Steps:
         found, begin = self.found, time.perf_counter()
         assert found.plan is not None
         assert found.model is not None
-        # Of the second server nothing is decided that could end the asking.
-        never = of_pool or self.config.stop_when == "never"
+        never = not may_stop or self.config.stop_when == "never"
         stopping = None if never else Stopping(self.config, found.plan)
         collector = Collector(
             config=self.config,
@@ -196,8 +248,6 @@ class Steps:
             stopping=stopping,
             done=self.done,
         )
-        pool = {round_.name for round_ in found.plan.rounds if round_.is_of_pool}
-        asks = [ask for ask in found.plan.asks if (ask.pass_name in pool) is of_pool]
         try:
             stopped_by = await collector.collect(found.plan, asks)
             if stopping is not None and stopping.is_over and len(self.done) < len(found.plan.asks):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrcr_action.intervals import FEWEST, Interval, mean_interval, share_interval
+from mrcr_action.intervals import FEWEST, Interval, bounded_interval, mean_interval, share_interval
 
 RATIOS = st.lists(st.floats(0, 1), min_size=FEWEST, max_size=40)
 
@@ -50,6 +50,52 @@ def test_the_interval_holds_the_mean_and_lies_within_the_values(values: list[flo
     interval = mean_interval(values)
     assert interval is not None
     assert min(values) - 1e-12 <= interval.low <= interval.high <= max(values) + 1e-12
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 4), (10, 10), (1, 7), (9, 14), (45, 50)])
+def test_a_bounded_interval_of_right_and_wrong_answers_is_that_of_their_share(
+    hits: int, n: int
+) -> None:
+    bounded = bounded_interval([1.0] * hits + [0.0] * (n - hits))
+    share = share_interval(hits, n)
+    assert bounded is not None
+    assert share is not None
+    assert (bounded.low, bounded.high) == pytest.approx((share.low, share.high), abs=0.01)
+
+
+def test_equal_samples_leave_a_bounded_interval_its_width() -> None:
+    perfect, none = bounded_interval([1.0] * 10), bounded_interval([0.0] * 10)
+    assert perfect is not None
+    assert none is not None
+    assert perfect.high == 1
+    assert none.low == 0
+    assert not perfect.is_point
+    # One in 40 servers that have 69 % right answers gives ten right ones in a row.
+    assert perfect.low == pytest.approx(0.025**0.1, abs=0.01)
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_a_bounded_interval_holds_the_mean_and_widens_with_its_level(values: list[float]) -> None:
+    usual, wide = bounded_interval(values), bounded_interval(values, 0.99)
+    assert usual is not None
+    assert wide is not None
+    mean = sum(values) / len(values)
+    assert 0 <= wide.low <= usual.low <= mean + 1e-12
+    assert mean - 1e-12 <= usual.high <= wide.high <= 1
+
+
+def test_a_bounded_interval_does_not_depend_on_the_order_and_of_nothing_there_is_none() -> None:
+    values = [*np.random.default_rng(3).random(30).tolist(), 1.0, 1.0, 0.0]
+    assert bounded_interval(values) == bounded_interval(values[::-1])
+    assert bounded_interval([]) is None
+
+
+def test_of_many_samples_a_bounded_interval_is_the_usual_one() -> None:
+    values = np.random.default_rng(4).beta(2, 1, 400).tolist()
+    bounded, usual = bounded_interval(values), mean_interval(values)
+    assert bounded is not None
+    assert usual is not None
+    assert (bounded.low, bounded.high) == pytest.approx((usual.low, usual.high), abs=0.01)
 
 
 def test_the_order_of_the_samples_decides_nothing() -> None:

@@ -85,6 +85,12 @@ def test_every_example_is_accepted_by_the_schema_and_the_reader(path: Path) -> N
         {"trust_remote_code": True, "protocol": "openai"},
         {"num_samples": None, "samples_per_cell": None, "bins": None, "exclude": []},
         {"protocol": "openai", "samples_per_cell": 3, "bins": ["4K-8K"], "exclude": ["n8/4K-8K"]},
+        {
+            "protocol": "openai",
+            "decision": "confident",
+            "thresholds": 0.5,
+            "max_samples_per_cell": 100,
+        },
         {"dataset": "rows", "needles": [1, 16], "match_ratio_threshold": {"16": 0.5}},
         {"allow_unverified": True, "merge_leading_user_turns": True},
     ],
@@ -216,10 +222,15 @@ ANYTHING = st.recursive(
 )
 
 
+FORMS = {"base_url", "host", "bins", "exclude", "cache_dir", "thresholds"}
+"""Keys of which a schema cannot tell the form."""
+
+DEPENDENT = {"max_regression", "max_instability", "max_samples_per_cell"}
+"""Keys that the reader refuses without another one."""
+
+
 @given(
-    key=st.sampled_from(
-        sorted(set(TYPES) - {"base_url", "host", "bins", "exclude", "cache_dir", "thresholds"})
-    ),
+    key=st.sampled_from(sorted(set(TYPES) - FORMS - DEPENDENT)),
     value=ANYTHING | st.lists(st.sampled_from([2, 4, 8]), max_size=3),
 )
 @settings(

@@ -19,7 +19,7 @@ from mrcr_action.data.shards import Shards
 from mrcr_action.errors import NothingFits, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mrcr_action.client import Client, ModelEntry
     from mrcr_action.config import RunConfig
@@ -48,6 +48,7 @@ class Choice:
             report=report,
         )
         self._chooser: CellChoice | QuotaChoice | None = None
+        self._fit: Fit | None = None
 
     def check(self) -> None:
         """See at once whether local files can be read at all, before a server is started.
@@ -101,8 +102,29 @@ class Choice:
             ApiError: the server is in trouble.
         """
         fit = Fit(self.config, self.shards, limit=limit, client=client, model=model, seen=seen)
+        self._fit = fit
         chooser = await in_daemon_thread(self._open)
         return await chooser.choose(fit, progress)
+
+    async def more(
+        self,
+        levels: Mapping[str, int],
+        *,
+        progress: Callable[[int, int], None] = lambda _chosen, _wanted: None,
+    ) -> Plan:
+        """The plan once more, with more rows of some cells; all of the last one's are in it.
+
+        Args:
+            levels: how many of the first rows of a cell to take, by its name.
+            progress: told of every sample chosen.
+
+        Raises:
+            DataError, ApiError: as `choose` does, before which this cannot be called.
+        """
+        chooser, fit = self._chooser, self._fit
+        assert isinstance(chooser, CellChoice)
+        assert fit is not None
+        return await chooser.choose(fit, progress, levels)
 
     def _open(self) -> CellChoice | QuotaChoice:
         if self._chooser is None:

@@ -19,10 +19,11 @@ from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.errors import DataError, MrcrError, NothingFits, UsageError
+from mrcr_action.looks import schedule_of
 from mrcr_action.plan import Ask, Cell, Dropped, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mrcr_action.choice.fit import Fit
     from mrcr_action.config import RunConfig
@@ -58,18 +59,27 @@ class CellChoice:
         self._bins = None if config.bins is None else {known_bin(text) for text in config.bins}
         self._excluded = [parse_excluded(text) for text in config.exclude]
         self._bounded = {bound.place for bound in config.bounds}
+        self._levels: Mapping[str, int] = {}
 
-    async def choose(self, fit: Fit, progress: Callable[[int, int], None]) -> Plan:
+    async def choose(
+        self,
+        fit: Fit,
+        progress: Callable[[int, int], None],
+        levels: Mapping[str, int] | None = None,
+    ) -> Plan:
         """Choose, reading and counting as little as it takes.
 
         Args:
             fit: what the limit is and how to measure against it.
             progress: told how many samples are chosen, of how many.
+            levels: how many of the first rows of a cell to take, by its name, where it is not
+                ``samples_per_cell``.
 
         Raises:
             DataError: not one row fits; or rows cannot be read.
             ApiError: the server is in trouble.
         """
+        self._levels = levels or {}
         await fit.begin()
         while True:
             # Whatever is found out may change the choice, which is then made again from the start.
@@ -152,25 +162,32 @@ class CellChoice:
 
     def _uncounted(self, cells: Sequence[_Cell], fit: Fit) -> list[Length]:
         """The first rows of each cell that matters, as far as they were not read yet."""
-        per_cell = self._config.per_cell
+        if self._config.per_cell is None:
+            return []
         matters = self._matters(fit)
-        first = [x for cell in cells if matters(cell.bin) for x in cell.lengths[:per_cell]]
-        return [] if per_cell is None else [x for x in first if not x.exact]
+        first = [x for cell in cells if matters(cell.bin) for x in self._first(cell)]
+        return [x for x in first if not x.exact]
 
     def _take(self, cells: Sequence[_Cell], fit: Fit) -> tuple[list[list[Length]], list[Length]]:
         """The rows of each cell that are chosen and fit or may fit; those of them that only may."""
-        per_cell = self._config.per_cell
-        first = [cell.lengths[:per_cell] for cell in cells]
+        first = [self._first(cell) for cell in cells]
         for x in (x for rows in first for x in rows):
             fit.rely(x)
         verdicts = [[(x, fit.fits(x)) for x in rows] for rows in first]
         possible = [[(x, fits) for x, fits in rows if fits is not False] for rows in verdicts]
-        if per_cell is None:
+        if self._config.per_cell is None:
             wanted = self._shared_out(cells, [len(rows) for rows in possible])
             possible = [rows[:count] for rows, count in zip(possible, wanted, strict=True)]
         self._check_texts(cells, possible)
         unsure = [x for rows in possible for x, fits in rows if fits is None]
         return [[x for x, _ in rows] for rows in possible], unsure
+
+    def _level(self, cell: _Cell) -> int | None:
+        """How many of the first rows of a cell are taken; None for all."""
+        return self._levels.get(f"n{cell.n_needles}/{cell.bin}", self._config.per_cell)
+
+    def _first(self, cell: _Cell) -> list[Length]:
+        return cell.lengths[: self._level(cell)]
 
     def _check_texts(
         self, cells: Sequence[_Cell], possible: Sequence[Sequence[tuple[Length, bool | None]]]
@@ -221,8 +238,10 @@ class CellChoice:
                     requested=self._is_requested(cell),
                     dropped={reason: n for reason, n in cell.dropped.items() if n},
                     by_length=cell.by_length,
+                    level=self._level(cell) or 0,
                 )
             )
+            ranks = {id(x): rank for rank, x in enumerate(self._first(cell))}
             for length in rows:
                 count = fit.rely(length)
                 asks.append(
@@ -235,6 +254,7 @@ class CellChoice:
                         prompt_tokens=fit.estimate(length) if count is None else count,
                         estimated=count is None or fit.unit != "server",
                         o200k_tokens=length.tokens,
+                        rank=ranks[id(length)],
                     )
                 )
         every = [x for cell in cells for x in cell.lengths]
@@ -249,6 +269,7 @@ class CellChoice:
             counted_by=fit.unit,
             tokenized=fit.tokenized,
             longest_o200k=longest,
+            schedule=schedule_of(self._config),
             notes=(
                 *fit.notes,
                 *faults(x for cell in cells for x in cell.faulty),

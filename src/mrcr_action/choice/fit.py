@@ -89,6 +89,7 @@ class Fit:
         """The server's counts by content hash: this run's and those of earlier ones."""
         self._used: set[str] = set()
         self._file = self._cache_file(seen)
+        self._begun = False
 
     @property
     def tokenized(self) -> int:
@@ -101,7 +102,7 @@ class Fit:
         Raises:
             ApiError: the server is in trouble.
         """
-        if self._client is None or self._model is None:
+        if self._client is None or self._model is None or self._begun:
             return
         try:
             await self._client.count_tokens(
@@ -118,6 +119,7 @@ class Fit:
         else:
             self.unit = "server"
             self._counts = self._read_cache()
+        self._begun = True
 
     async def count(self, candidates: Iterable[Candidate]) -> None:
         """Have the server count some rows, unless it did before.

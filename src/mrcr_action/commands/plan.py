@@ -91,6 +91,11 @@ def _print(resolved: Resolved, plan: Plan) -> None:
     print(plan_line(plan))
     if plan.counted_by == "o200k":
         print("Counted in o200k tokens; a server's own count decides in a run.")
+    if plan.schedule:
+        print(
+            f"As long as a threshold is undecided, up to {plan.schedule[-1]} samples a cell, in at"
+            f" most {len(plan.schedule)} looks."
+        )
     if config.boundaries or config.sweep or config.small_pool:
         print("Boundaries, a sweep and a small KV cache come on top; they depend on the server.")
     for note in plan.notes:

@@ -30,8 +30,8 @@ EFFORTS: dict[Effort, dict[str, Any]] = {
 }
 """Values of keys, by effort; docs/detection.md has what each one costs and finds."""
 
-_COUNTS = {"num_samples", "samples_per_cell"}
-"""Keys of which one is enough."""
+_COUNTS = {"num_samples", "samples_per_cell", "max_samples_per_cell"}
+"""Keys of which one is enough to say how many."""
 
 
 def preset(given: Mapping[str, Any]) -> dict[str, Any]:

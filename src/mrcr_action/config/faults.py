@@ -39,6 +39,7 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _of_buckets(config)
     yield from _of_cells(config)
     yield from _of_thresholds(config)
+    yield from _of_looks(config)
     yield from _of_addresses(config)
     yield from _of_passes(config)
     for name in REFUSED_EXTRAS:
@@ -124,6 +125,22 @@ def _of_passes(config: RunConfig) -> Iterator[tuple[str, str]]:
         )
 
 
+def _of_looks(config: RunConfig) -> Iterator[tuple[str, str]]:
+    key, most = "max_samples_per_cell", config.max_samples_per_cell
+    if most is None or config.protocol != "openai":
+        return
+    if config.per_cell is None:
+        yield key, "num_samples is set too; set samples_per_cell, or leave both out"
+    elif most <= config.per_cell:
+        yield key, f"{most}: expected more than samples_per_cell, which is {config.per_cell}"
+    if config.decision != "confident":
+        yield key, "a mean is never undecided; set decision: confident"
+    if config.stop_when != "never":
+        yield key, f"stop_when is {config.stop_when}, which ends a look before its last sample"
+    if not any(bound.metric == "match_ratio" for bound in config.bounds):
+        yield key, "no threshold of a match ratio is set that more samples could decide"
+
+
 def _tested(config: RunConfig) -> list[int]:
     return [n for n, quota in config.quotas().items() if quota]
 
@@ -162,7 +179,7 @@ def _most_samples(place: Place, config: RunConfig) -> int | None:
 
 
 def _of_cells(config: RunConfig) -> Iterator[tuple[str, str]]:
-    by_cell = ("samples_per_cell", "bins", "exclude")
+    by_cell = ("samples_per_cell", "max_samples_per_cell", "bins", "exclude")
     for key in by_cell:
         if config.protocol != "openai" and getattr(config, key):
             yield key, "only the openai protocol samples by cell; set protocol: openai"

@@ -17,8 +17,8 @@ GROUPS = {
         " trust_remote_code startup_max_wait_seconds"
     ),
     "the samples": (
-        "protocol dataset revision allow_unverified num_samples samples_per_cell needles bins"
-        " exclude max_prompt_tokens"
+        "protocol dataset revision allow_unverified num_samples samples_per_cell"
+        " max_samples_per_cell needles bins exclude max_prompt_tokens"
     ),
     "the passes": ("plan passes repeats boundaries sweep small_pool max_instability"),
     "the requests": (

@@ -109,6 +109,15 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             " one. Default: 10."
         ),
     ] = None
+    max_samples_per_cell: Annotated[
+        Count | None,
+        Meta(
+            description="As long as a match ratio is undecided, ask for further samples of its"
+            " cells, up to so many of each; openai protocol and decision: confident only. The"
+            " intervals are wider then, since the run looks more than once. Default: none are"
+            " added."
+        ),
+    ] = None
     needles: Annotated[
         tuple[Needles, ...],
         Meta(

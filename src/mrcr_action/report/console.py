@@ -6,7 +6,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from mrcr_action.report.cells import beyond, coverage_table, plan_table
-from mrcr_action.report.rows import reasons, rounds_table, table_of, tested
+from mrcr_action.report.rows import areas, reasons, rounds_table, table_of, tested
 from mrcr_action.report.text import lines, one_line
 from mrcr_action.stats import coverage_of
 
@@ -51,6 +51,8 @@ def _show_tables(say: Printer, result: Result) -> None:
         say.table(coverage_table(result.coverage, result.config.protocol))
         if rest := beyond(result.coverage):
             say(rest)
+    if told := areas(result):
+        say(told)
     if any(change.asked for change in result.rounds):
         say.table(rounds_table(result.rounds))
     if result.baseline is not None:

@@ -50,6 +50,9 @@ class Progress(Protocol):
     def planned(self, plan: Plan) -> None:
         """The plan is complete; asking begins."""
 
+    def extended(self, plan: Plan, asks: int) -> None:
+        """The plan has got so many further asks, since thresholds were undecided."""
+
     def answered(self, record: Record) -> None:
         """An ask was finished."""
 
@@ -92,6 +95,17 @@ def plan_line(plan: Plan) -> str:
     return f"{line}; {len(plan.asks)} requests: {rounds}"
 
 
+def extension_line(plan: Plan, asks: int) -> str:
+    """One line about the further asks that a plan has got."""
+    look = plan.looks[-1]
+    which = f"Look {len(plan.looks) + 1} of at most {len(plan.schedule)}"
+    requests = "" if asks == look.samples else f" ({asks} requests)"
+    return (
+        f"{which}: undecided {', '.join(look.buckets)}; asking {look.samples} more"
+        f" samples{requests}, up to {look.level} a cell"
+    )
+
+
 class PlainProgress:
     """Lines without control characters, not too many, for logs."""
 
@@ -123,6 +137,11 @@ class PlainProgress:
         self._last = time.monotonic()
         print_plan(plan, self._stream)
         self._say(f"Asking {plan_line(plan)}")
+
+    def extended(self, plan: Plan, asks: int) -> None:
+        self._counts.total += asks
+        self._last = time.monotonic()
+        self._say(extension_line(plan, asks))
 
     def answered(self, record: Record) -> None:
         self._counts.add(record)
@@ -180,6 +199,17 @@ class RichProgress:
         print_plan(plan, self._console.file)
         self._console.print(f"Asking {plan_line(plan)}", highlight=False, markup=False)
         self._bar.reset(self._task, total=len(plan.asks), description=str(self._counts))
+
+    def extended(self, plan: Plan, asks: int) -> None:
+        self._counts.total += asks
+        self._console.print(extension_line(plan, asks), highlight=False, markup=False)
+        # The bar has counted the choice of samples in between.
+        self._bar.update(
+            self._task,
+            total=self._counts.total,
+            completed=self._counts.done,
+            description=str(self._counts),
+        )
 
     def answered(self, record: Record) -> None:
         self._counts.add(record)

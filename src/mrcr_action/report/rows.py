@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from mrcr_action.bins import in_short
 from mrcr_action.checks import bounds_of, threshold_of
 from mrcr_action.report.text import one_line
 from mrcr_action.result import Bucket
@@ -140,6 +141,15 @@ def rounds_table(changes: Sequence[RoundChange]) -> list[tuple[str, ...]]:
             )
         )
     return table
+
+
+def areas(result: Result) -> str:
+    """The areas under the curve in one line; empty without any."""
+    shown = [
+        f"n{area.n_needles} @{in_short(area.up_to)} {area.auc:.1%} ({area.n} samples)"
+        for area in result.auc
+    ]
+    return f"AUC as Context Arena counts it: {', '.join(shown)}" if shown else ""
 
 
 def reasons(records: Iterable[Record]) -> list[str]:

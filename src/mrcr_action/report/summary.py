@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from mrcr_action.cutting import is_cut
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
-from mrcr_action.report.rows import MARKS, number, rounds_table, table_of, tested
+from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
 from mrcr_action.report.text import code, lines, markdown
 from mrcr_action.rounds import FIRST
 
@@ -265,6 +265,7 @@ def _facts(result: Result) -> str:
     version = f", version {markdown(server.version)}" if server.version else ""
     image = f" of {code(server.image)}" if server.image else ""
     why = f", since {markdown(server.why)}" if server.why else ""
+    told = areas(result)
     facts = [
         f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}{image}{why}",
         f"- Samples from {code(data.dataset)}{origin}{revision}{unverified}; {tested(result)}",
@@ -273,6 +274,7 @@ def _facts(result: Result) -> str:
             f" asking {time.ask:.1f}; {result.total_output_tokens:,} tokens answered,"
             f" {result.tokens_per_second:.1f} a second"
         ),
+        *([f"- {told}"] if told else []),
     ]
     return "\n".join(facts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from tests.unit.choice.choosing import (
 from tests.unit.handmade import WORDS, row, write_rows
 
 from mrcr_action.bins import ALL_BINS, BINS, Bin, bin_of
+from mrcr_action.choice import Choice
 from mrcr_action.choice.shares import level
 from mrcr_action.client import Denied, ModelEntry
 from mrcr_action.data.order import candidates_in_order
@@ -212,6 +214,36 @@ def test_more_samples_per_cell_keep_every_earlier_pick(wide: Path) -> None:
             found = picks(chosen(more, limit=6_000, server=Counter(as_quarters)))
             assert before < found
             before = found
+
+
+def test_more_of_one_cell_is_the_first_rows_of_a_larger_sample_and_leaves_the_others(
+    wide: Path,
+) -> None:
+    config = config_of(wide, needles=(2, 4), samples_per_cell=3)
+    counts = Counter(as_quarters)
+    choice = Choice(config)
+    first = chosen(config, limit=6_000, server=counts, choice=choice)
+    asked = len(counts.counted)
+    levels = {cell.name: cell.level for cell in first.cells if cell.planned} | {"n2/1K-2K": 8}
+    more = asyncio.run(choice.more(levels))
+
+    assert picks(first) < picks(more)
+    assert by_cell(more) == by_cell(first) | {"n2/1K-2K": 8}
+    assert cells(more)["n2/1K-2K"].level == 8
+    config = config_of(wide, needles=(2, 4), samples_per_cell=8)
+    larger = chosen(config, limit=6_000, server=Counter(as_quarters))
+    ranks = {(ask.shard, ask.row): ask.rank for ask in larger.asks}
+    assert {(a.shard, a.row): a.rank for a in more.asks}.items() <= ranks.items()
+    # Nothing that the server has counted is counted once more.
+    assert len(set(counts.counted)) == len(counts.counted) >= asked
+
+
+def test_ranks_leave_out_rows_that_are_too_long(wide: Path) -> None:
+    config = config_of(wide, bins=("4K-8K",), samples_per_cell=6)
+    whole = {(ask.shard, ask.row): ask.rank for ask in chosen(config).asks}
+    assert sorted(whole.values()) == list(range(6))
+    limited = {(ask.shard, ask.row): ask.rank for ask in chosen(config, limit=6_000).asks}
+    assert limited.items() < whole.items()
 
 
 def test_more_samples_and_a_longer_window_keep_every_earlier_pick(long: Path) -> None:

@@ -24,6 +24,7 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "protocol": ("openai", "vllm", "openai", "vllm"),
     "num_samples": ("10", "20", 10, 20),
     "samples_per_cell": ("3", "4", 3, 4),
+    "max_samples_per_cell": ("30", "40", 30, 40),
     "bins": ("[4K-8K]", "8K-16K,16K-32K", ("4K-8K",), ("8K-16K", "16K-32K")),
     "exclude": ("[n8/4K-8K]", "512K-1M", ("n8/4K-8K",), ("512K-1M",)),
     "min_samples": ("5", "6", 5, 6),
@@ -106,6 +107,9 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
 
 BY_CELL = ("samples_per_cell", "bins", "exclude")
 
+LOOKS = {"protocol": "openai", "decision": "confident", "match_ratio_threshold": "0.5"}
+"""Flags without which nothing is ever undecided."""
+
 
 def write(folder: Path, text: str, name: str = "model.yaml") -> Path:
     path = folder / name
@@ -132,6 +136,8 @@ def needed(key: str) -> dict[str, Any]:
         return {"baseline": "base"}
     if key == "max_instability":
         return {"repeats": "2"}
+    if key == "max_samples_per_cell":
+        return LOOKS
     return {"protocol": "openai"} if key in BY_CELL else {}
 
 
@@ -452,6 +458,39 @@ def test_a_scalar_threshold_of_vllms_own_format_is_read(tmp_path: Path) -> None:
         (
             {"samples_per_cell": "3"},
             "--samples-per-cell: only the openai protocol samples by cell; set protocol: openai",
+        ),
+        (
+            {"max_samples_per_cell": "30", "match_ratio_threshold": "0.5"},
+            "--max-samples-per-cell: only the openai protocol samples by cell",
+        ),
+        (
+            LOOKS | {"max_samples_per_cell": "30", "num_samples": "9"},
+            "--max-samples-per-cell: num_samples is set too; set samples_per_cell, or leave both",
+        ),
+        (
+            LOOKS | {"max_samples_per_cell": "10"},
+            "--max-samples-per-cell: 10: expected more than samples_per_cell, which is 10",
+        ),
+        (
+            LOOKS | {"max_samples_per_cell": "20", "samples_per_cell": "30"},
+            "--max-samples-per-cell: 20: expected more than samples_per_cell, which is 30",
+        ),
+        (
+            LOOKS | {"max_samples_per_cell": "30", "decision": "point"},
+            "--max-samples-per-cell: a mean is never undecided; set decision: confident",
+        ),
+        (
+            LOOKS | {"max_samples_per_cell": "30", "stop_when": "failed"},
+            "--max-samples-per-cell: stop_when is failed, which ends a look before its last sample",
+        ),
+        (
+            {
+                "protocol": "openai",
+                "decision": "confident",
+                "thresholds": "{n8: {nonce_rate: 1}}",
+                "max_samples_per_cell": "30",
+            },
+            "--max-samples-per-cell: no threshold of a match ratio is set",
         ),
         ({"bins": "4K-8K"}, "--bins: only the openai protocol samples by cell"),
         ({"exclude": "4K-8K"}, "--exclude: only the openai protocol samples by cell"),

@@ -6,9 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mrcr_action.auc import Area
 from mrcr_action.config import RunConfig
 from mrcr_action.report.console import print_plan, print_result
 from mrcr_action.report.rows import COLUMNS
+from mrcr_action.report.summary import render_summary
 from mrcr_action.result import Problem, Record, Result
 
 MakeResult = Callable[..., Result]
@@ -50,6 +52,14 @@ def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
         "MRCR thresholds failed: match_ratio_n8: 0.7000 < 0.9000 - 0.0500\n"
         "Reports: out/a.json, out/b.xml\n"
     )
+
+
+def test_areas_are_printed_where_there_are_any(make_result: MakeResult) -> None:
+    area = Area(n_needles=2, up_to=131_072, auc=0.616, n=50)
+    told = "AUC as Context Arena counts it: n2 @128K 61.6% (50 samples)"
+    assert told in printed(make_result(auc=(area,))).splitlines()
+    assert f"- {told}" in render_summary([make_result(auc=(area,))]).splitlines()
+    assert "AUC" not in printed(make_result()) + render_summary([make_result()])
 
 
 def test_what_stopped_the_run_is_printed_with_log_and_hint(make_result: MakeResult) -> None:

@@ -1,10 +1,12 @@
 import io
 from collections.abc import Callable
 
+import msgspec
 import pytest
+from rich.console import Console
 
 from mrcr_action.config import RunConfig
-from mrcr_action.plan import Plan
+from mrcr_action.plan import Look, Plan
 from mrcr_action.report import progress
 from mrcr_action.report.progress import PlainProgress, RichProgress, make_progress, plan_line
 from mrcr_action.result import Record, Result
@@ -91,6 +93,28 @@ def test_a_log_hears_of_every_stage_and_of_the_end(
     ]
 
 
+def test_a_log_hears_of_further_samples_and_of_their_end(
+    clock: Clock, plan: Plan, make_record: MakeRecord
+) -> None:
+    stream = io.StringIO()
+    shown = PlainProgress(stream)
+    shown.planned(plan)
+    for i in range(3):
+        shown.answered(make_record(i, 0.5))
+    look = Look(buckets=("all", "n8/8K-16K@warm"), level=15, samples=2)
+    more = msgspec.structs.replace(plan, schedule=(10, 15), looks=(look,))
+    shown.extended(more, 4)
+    for i in range(4):
+        shown.answered(make_record(i, 0.5))
+    before, look_again, after = stream.getvalue().splitlines()[-3:]
+    assert before == "3/3 answered, mean ratio (openai) 0.500"
+    assert look_again == (
+        "Look 2 of at most 2: undecided all, n8/8K-16K@warm; asking 2 more samples (4 requests), up"
+        " to 15 a cell"
+    )
+    assert after == "7/7 answered, mean ratio (openai) 0.500"
+
+
 def test_a_log_is_not_flooded(clock: Clock, plan: Plan, make_record: MakeRecord) -> None:
     stream = io.StringIO()
     shown = PlainProgress(stream)
@@ -146,6 +170,27 @@ def test_a_terminal_sees_a_live_line_that_goes_away(
     text = stream.getvalue()
     assert f"Asking {plan_line(plan)}" in text
     assert "\x1b[31mm" not in text
+
+
+def test_a_terminal_sees_further_samples_in_the_same_bar(
+    plan: Plan, make_record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    stream = Terminal()
+    shown = RichProgress(Console(file=stream))
+    look = Look(buckets=("all",), level=15, samples=2)
+    try:
+        shown.planned(plan)
+        shown.answered(make_record(0, 0.5))
+        shown.chosen(5, 5)
+        shown.extended(msgspec.structs.replace(plan, schedule=(10, 15), looks=(look,)), 2)
+        shown.answered(make_record(1, 0.5))
+    finally:
+        shown.close()
+    text = stream.getvalue()
+    assert "Look 2 of at most 2: undecided all; asking 2 more samples, up to 15 a cell" in text
+    assert "2/5 answered" in text
 
 
 def test_what_is_no_terminal_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
