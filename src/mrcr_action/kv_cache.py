@@ -55,6 +55,7 @@ def read_metrics(text: str) -> CacheInfo:
     return CacheInfo(
         block_size=_whole(labels.get("block_size")),
         blocks=_whole(labels.get("num_gpu_blocks")),
+        capacity=_whole(labels.get("kv_cache_size_tokens")),
         prefix_caching=caching,
         queried_tokens=sums.get(QUERIED),
         hit_tokens=sums.get(HIT),

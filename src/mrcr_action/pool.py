@@ -32,7 +32,9 @@ SPARE_BLOCKS = 2
 """Blocks that vLLM keeps for itself, or rounds up to."""
 
 
-def with_pool(plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool) -> Plan:
+def with_pool(
+    plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool, window: int | None = None
+) -> Plan:
     """A plan with the rounds of a small cache, or with a note that says why there are none.
 
     Args:
@@ -40,6 +42,7 @@ def with_pool(plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool) -> 
         config: how long answers get, and how many requests are in flight.
         cache: what the server tells of its blocks.
         own: whether the server was started here, and can be started again.
+        window: of the server, in tokens.
     """
     chosen = pool_sample(plan.samples)
     lack = ""
@@ -47,6 +50,9 @@ def with_pool(plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool) -> 
         lack = "it takes a server that is started here"
     elif cache.block_size is None:
         lack = "the server does not tell the size of its blocks in /metrics"
+    elif _blocks_beside(cache, window) > SPARE_BLOCKS:
+        # vLLM does not start where the longest request finds no room in all of its kinds of cache.
+        lack = "the model has several kinds of attention, and nobody tells how small one may be"
     elif sum(a.prompt_tokens for a in chosen) < LEAST_OVERFLOW * window_of(chosen, config):
         lack = "the samples are too few, or too short, to fill one that holds the longest of them"
     if lack:
@@ -67,6 +73,13 @@ def with_pool(plan: Plan, config: RunConfig, cache: CacheInfo, *, own: bool) -> 
             for at, ask in enumerate(chosen)
         ]
     return msgspec.structs.replace(plan, asks=tuple(asks), rounds=tuple(rounds))
+
+
+def _blocks_beside(cache: CacheInfo, window: int | None) -> int:
+    """Blocks of a request as long as the window beside those that its tokens fill; 0 if unknown."""
+    if not (cache.block_size and cache.blocks and cache.capacity and window):
+        return 0
+    return cache.blocks * window // cache.capacity - -(-window // cache.block_size)
 
 
 def window_of(asks: list[Ask], config: RunConfig) -> int:

@@ -262,6 +262,9 @@ class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
     block_size: int | None = None
     """Tokens of a block."""
     blocks: int | None = None
+    capacity: int | None = None
+    """Tokens that requests as long as the window may have in all. Fewer than the blocks have where
+    each takes more of these than its tokens need, as with several kinds of attention."""
     prefix_caching: bool | None = None
     prefill_chunk: int | None = None
     """Most tokens of one step, from the server's arguments or its log."""

@@ -95,7 +95,8 @@ class Steps:
                     await self._ask(other, client, self._asks(of_pool=True), may_stop=False)
             except ServerError as error:
                 told = f"the second server, with a small KV cache: {error}"
-                raise ServerError(told, hint=error.hint, details=error.details) from error
+                hint = f"{error.hint} Without small_pool there is no second server.".strip()
+                raise ServerError(told, hint=hint, details=error.details) from error
 
     @contextlib.asynccontextmanager
     async def _serving(
@@ -173,7 +174,8 @@ class Steps:
             if config.sweep:
                 plan = await with_sweep(plan, config, self.choice.shards)
             if config.small_pool:
-                plan = with_pool(plan, config, cache, own=can_restart)
+                window = found.model.max_model_len
+                plan = with_pool(plan, config, cache, own=can_restart, window=window)
         found.plan = plan
         found.notes.extend(plan.notes)
         self.progress.planned(plan)

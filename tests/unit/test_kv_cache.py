@@ -8,7 +8,8 @@ from mrcr_action.result import CacheInfo
 VLLM = """\
 # HELP vllm:cache_config_info Information of the LLMEngine CacheConfig
 # TYPE vllm:cache_config_info gauge
-vllm:cache_config_info{block_size="16",enable_prefix_caching="True",num_gpu_blocks="2048"} 1.0
+vllm:cache_config_info{block_size="16",enable_prefix_caching="True",\
+kv_cache_size_tokens="32752",num_gpu_blocks="2048"} 1.0
 # HELP vllm:prefix_cache_queries_total Prefix cache queries, in terms of number of queried tokens.
 # TYPE vllm:prefix_cache_queries_total counter
 vllm:prefix_cache_queries_total{engine="0",model_name="m"} 300.0
@@ -23,6 +24,7 @@ def test_the_cache_is_read_from_vllms_metrics_over_all_engines() -> None:
     assert read_metrics(VLLM) == CacheInfo(
         block_size=16,
         blocks=2048,
+        capacity=32_752,
         prefix_caching=True,
         queried_tokens=400.0,
         hit_tokens=128.0,

@@ -70,3 +70,22 @@ def test_there_is_room_for_answers_as_long_as_extra_body_allows(plan: Plan, key:
     config = msgspec.structs.replace(CONFIG, extra_body={key: 700})
     found = with_pool(plan, config, KNOWN, own=True)
     assert pool_arguments(found, config, KNOWN)[-1] == "9700"
+
+
+@pytest.mark.parametrize(
+    ("capacity", "is_asked"),
+    [
+        (32_000, True),  # all of its 2,000 blocks of 16
+        (31_984, True),  # but one
+        (16_000, False),  # two for every 16 tokens, such as of a full and a sliding window
+        (30_000, False),
+        (None, True),
+    ],
+)
+def test_a_model_whose_requests_take_more_blocks_than_their_tokens_is_started_once_only(
+    plan: Plan, capacity: int | None, *, is_asked: bool
+) -> None:
+    cache = CacheInfo(block_size=16, blocks=2_000, capacity=capacity)
+    found = with_pool(plan, CONFIG, cache, own=True, window=10_000)
+    assert (len(found.rounds) == 4) is is_asked
+    assert any("several kinds of attention" in note for note in found.notes) is not is_asked
