@@ -5,11 +5,15 @@ All tests share a server; what is broken in it is switched while it runs (`tests
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.zoo.faults import FAULTS, HEALTHY
-from tests.zoo.server import Workplace, ZooServer
+from tests.zoo.server import PLUGIN, Workplace, ZooServer
 from tests.zoo.trial import attached
 
 if TYPE_CHECKING:
@@ -100,3 +104,37 @@ def test_healthy_server_is_green_five_times(ask: Try) -> None:
     assert [t.summary for t in trials if t.exit_code] == []
     assert [t.struck for t in trials] == [0] * 5
     assert all({"cold", "warm", "block", "block warm", "chunk"} <= set(t.rounds) for t in trials)
+
+
+def in_plugin(code: str, given: object) -> subprocess.CompletedProcess[str]:
+    """Run code that can import the plugin, as vLLM's processes can."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(PLUGIN), "PYTHONDONTWRITEBYTECODE": "1"},
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_plugin_is_announced_to_vllm_by_the_path_alone_and_knows_every_fault_of_the_table() -> None:
+    code = (
+        "import json, sys; from importlib.metadata import entry_points\n"
+        "assert [e.load() for e in entry_points(group='vllm.general_plugins')]\n"
+        "from engine_faults.catalogue import FAULTS, fault_of\n"
+        "used = {type(fault_of(text)).__name__ for text in json.load(sys.stdin)}\n"
+        "assert used == set(FAULTS), set(FAULTS) - used"
+    )
+    done = in_plugin(code, [fault.plugin for fault in FAULTS if fault.plugin])
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", ["NoSuchFault", "Window width=3", "Window size=wide"])
+def test_plugin_refuses_what_is_no_fault_rather_than_serve_healthily(text: str) -> None:
+    code = (
+        "import json, sys; from engine_faults.catalogue import fault_of\n"
+        "fault_of(json.load(sys.stdin))"
+    )
+    done = in_plugin(code, text)
+    assert "ValueError" in done.stderr
