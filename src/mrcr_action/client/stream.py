@@ -51,14 +51,11 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Details(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
+    prompt_tokens_details: Any = None
+    """Of any form: no answer is to be lost for what it says beside its text."""
 
 
 class _Chunk(msgspec.Struct):
@@ -149,11 +146,17 @@ async def read_stream(source: EventSource, *, begin: float, start: str | None = 
         reasoning_chars=reading.reasoning_chars,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=reading.pieces if reading.is_cut else usage.completion_tokens,
-        cached_tokens=(usage.prompt_tokens_details or _Details()).cached_tokens,
+        cached_tokens=_cached(usage),
         seconds_to_first_token=reading.first,
         seconds=time.perf_counter() - begin,
         is_cut=reading.is_cut,
     )
+
+
+def _cached(usage: _Usage) -> int | None:
+    details = usage.prompt_tokens_details
+    count = details.get("cached_tokens") if isinstance(details, dict) else None
+    return count if type(count) is int and count >= 0 else None
 
 
 def _chunk(data: str) -> _Chunk:

@@ -56,6 +56,29 @@ def test_without_usage_the_counts_are_unknown() -> None:
     assert (got.prompt_tokens, got.completion_tokens) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("details", "cached"),
+    [
+        ({"cached_tokens": 4}, 4),
+        ({"cached_tokens": 0, "audio_tokens": 0}, 0),
+        ({"cached_tokens": None}, None),
+        ({"cached_tokens": "4"}, None),
+        ({"cached_tokens": True}, None),
+        ({"cached_tokens": -1}, None),
+        ({}, None),
+        ([], None),
+        ("none", None),
+        (None, None),
+    ],
+)
+def test_whatever_is_told_of_the_cache_no_answer_is_lost_for_it(
+    details: Any, cached: int | None
+) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "prompt_tokens_details": details}}
+    got = complete(events(*HELLO, STOP, usage))
+    assert (got.text, got.prompt_tokens, got.cached_tokens) == ("Hello", 7, cached)
+
+
 def test_usage_in_every_chunk_counts_once_with_its_last_figures() -> None:
     growing = [{**chunk, "usage": {"completion_tokens": n}} for n, chunk in enumerate(HELLO)]
 
