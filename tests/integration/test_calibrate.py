@@ -78,6 +78,16 @@ def test_the_written_file_runs_as_it_is_and_passes(
     assert not any("calibrate" in note or "One sample" in note for note in ended.result.notes)
 
 
+def test_only_whole_samples_are_measured_whatever_the_plan_adds_to_them(
+    mrcr: Mrcr, config: Config, noisy: StandIn
+) -> None:
+    path = config(noisy, plan="smoke", num_samples=12)
+    made = mrcr("calibrate", path, "--repeats", "2", "--buckets", "all")
+    assert made.code == 0, made.said
+    assert {change.kind for change in made.result.rounds} == {"cold", "warm"}
+    assert read(path.with_name("model-calibrated.yaml"))["plan"] == "smoke"
+
+
 def test_a_broken_server_fails_the_written_file(
     mrcr: Mrcr, config: Config, noisy: StandIn, start_standin: StartStandIn
 ) -> None:

@@ -101,8 +101,8 @@ def calibrate_command(
     for row in table(lines):
         print(f"  {row}")
     print(
-        f"Wrote {place}, which a healthy server fails in at most {false_alarm:.2%} of its runs."
-        f" Run it: mrcr run {place}"
+        f"Wrote {place}, whose thresholds a healthy server misses in at most {false_alarm:.2%} of"
+        f" its runs. Run it: mrcr run {place}"
     )
     return ExitCode.PASS
 
@@ -160,6 +160,7 @@ def _measuring(config: RunConfig, repeats: int) -> RunConfig:
         baseline=None,
         max_regression=None,
         boundaries=0,
+        sweep=0,
         small_pool=False,
         save_results=None,
         calibration=None,
