@@ -105,7 +105,7 @@ def _change(
         differing=sum(a.digest != b.digest for a, b in known),
         comparable=len(known),
         p_corrected=None,
-        cached=sum(bool(r.cached_tokens) for r in told) if told else None,
+        cached=sum(_is_hit(r) for r in told) if told else None,
         cacheable=len(cacheable) if round_.from_cache else 0,
         cached_share=share if round_.from_cache and not told else None,
     )
@@ -140,6 +140,12 @@ def _cached_share(cache: CacheInfo | None, warm: Sequence[Record]) -> float | No
     if cache.queried_tokens is None or cache.hit_tokens is None or not tokens:
         return None
     return min(1.0, cache.hit_tokens / tokens)
+
+
+def _is_hit(record: Record) -> bool:
+    """Whether a prompt came from the prefix cache, and not just the way that all prompts begin."""
+    tokens = record.prompt_tokens or 0
+    return (record.cached_tokens or 0) > LEAST_CACHED / 2 * tokens
 
 
 def _key(record: Record) -> tuple[str, int]:

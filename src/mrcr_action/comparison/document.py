@@ -79,7 +79,8 @@ class RoundChange(msgspec.Struct, frozen=True, kw_only=True):
     p_corrected: float | None
     """``change.p_lower``, by Holm over the rounds; None without a change."""
     cached: int | None = None
-    """Answers whose prompt came, in part at least, from the prefix cache; None if not known."""
+    """Answers of which a quarter of the prompt, or more, came from the prefix cache; None if not
+    known."""
     cacheable: int = 0
     """Answers whose prompt is long enough for that, and of which that can be known."""
     cached_share: float | None = None
