@@ -40,10 +40,12 @@ def read_metrics(text: str) -> CacheInfo:
     """The cache as the Prometheus text of /metrics tells of it; of several engines, their sum."""
     from prometheus_client.parser import text_string_to_metric_families
 
+    # Whatever else a server tells there, in megabytes or in a form of its own, is in no way.
+    own = [line for line in text.split("\n") if line.startswith((QUERIED, HIT, CONFIGURED))]
     sums: dict[str, float] = {}
     labels: dict[str, str] = {}
     try:
-        for family in text_string_to_metric_families(text):
+        for family in text_string_to_metric_families("\n".join(own)):
             for sample in family.samples:
                 if sample.name in {QUERIED, HIT}:
                     sums[sample.name] = sums.get(sample.name, 0.0) + sample.value

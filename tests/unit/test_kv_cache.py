@@ -31,6 +31,11 @@ def test_the_cache_is_read_from_vllms_metrics_over_all_engines() -> None:
     )
 
 
+def test_lines_that_are_none_of_the_format_hide_nothing() -> None:
+    strange = VLLM + 'other{a="\n# TYPE other bogus bogus\nx 1 2 3 4\n'
+    assert read_metrics(strange) == read_metrics(VLLM)
+
+
 @pytest.mark.parametrize(
     "text",
     [

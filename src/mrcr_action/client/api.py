@@ -39,6 +39,8 @@ is full. Later, a long prompt may have been worked on, and is not sent again."""
 HEALTH_SECONDS = 5.0
 QUERY_SECONDS = 120.0
 """Limit for /v1/models and /tokenize; counting a million tokens takes a while."""
+METRICS_SECONDS = 20.0
+"""Limit for /metrics, without which a run can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +175,10 @@ class Client:
     async def metrics(self) -> str:
         """The text of /metrics, in Prometheus' format."""
         try:
-            async with asyncio.timeout(QUERY_SECONDS):
+            async with asyncio.timeout(METRICS_SECONDS):
                 response = await self._http.get("/metrics")
         except TimeoutError as error:
-            raise TimedOut(f"/metrics: no complete answer within {QUERY_SECONDS:g} s") from error
+            raise TimedOut(f"/metrics: no complete answer within {METRICS_SECONDS:g} s") from error
         except httpx.HTTPError as error:
             raise Unavailable(f"/metrics: no answer ({reason_of(error)})") from error
         if response.status_code != httpx.codes.OK:

@@ -293,6 +293,24 @@ def test_a_server_without_health_shows_that_it_is_there_by_its_models(
     assert ask(answer, lambda client: client.speaks()) is speaks
 
 
+def test_metrics_that_hang_are_not_waited_for_as_an_answer_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mrcr_action.client.api.METRICS_SECONDS", 0.0)
+
+    async def hang(_: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def body() -> None:
+        transport = httpx.MockTransport(hang)
+        async with Client("http://server", transport=transport) as client:
+            with pytest.raises(Broken, match="/metrics: no complete answer within 0 s"):
+                await client.metrics()
+
+    asyncio.run(asyncio.wait_for(body(), 20))
+
+
 def test_the_version_is_told_where_there_is_one() -> None:
     def version(client: Client) -> Awaitable[str | None]:
         return client.version()
