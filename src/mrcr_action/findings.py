@@ -29,7 +29,13 @@ from mrcr_action.result import (
     Timeline,
     Verdict,
 )
-from mrcr_action.stability import not_cold, round_changes, stability_checks, unknown_cache
+from mrcr_action.stability import (
+    not_cold,
+    round_changes,
+    stability_checks,
+    unknown_cache,
+    unsure_falls,
+)
 from mrcr_action.stats import buckets_of, coverage_of
 from mrcr_action.stopping import all_with_reach, stopped_early
 
@@ -166,6 +172,7 @@ def result_of(
             *(taken(found.plan) if found.plan else ()),
             *unknown_cache(rounds),
             *not_cold(found.plan, records),
+            *unsure_falls(rounds, config),
             *one_sample_decides(first, config),
             *cut_notes(records, config),
             *stale,

@@ -31,6 +31,9 @@ SIGNIFICANT = 0.001
 USUAL_BLOCK = 128
 """Tokens of a block of the KV cache where the server does not tell; GPUs have 16, CPUs 128."""
 
+NOTED_FALL = 0.25
+"""Fall of a mean that is worth a sentence, however few the samples."""
+
 LEAST_CACHED = 0.5
 """Share of a warm round that has to come from the prefix cache for it to test that."""
 
@@ -245,5 +248,30 @@ def not_cold(plan: Plan | None, records: Sequence[Record]) -> list[str]:
     told = (
         f"Not cold, since most of the prompts came from the prefix cache: {', '.join(found)}. Does"
         " extra_body set cache_salt, or does the server not know that field?"
+    )
+    return [told]
+
+
+def unsure_falls(changes: Sequence[RoundChange], config: RunConfig) -> list[str]:
+    """A sentence about rounds that fell far, in too few samples for that to fail the run.
+
+    Args:
+        changes: of all rounds but the first.
+        config: how many answers may differ; where more do, the verdict says so.
+    """
+    most = 1.0 if config.max_instability is None else config.max_instability
+    fell = [
+        f"{found.name} by {-change.difference:.4f} ({change.changed} of {change.n} samples)"
+        for found in changes
+        if (change := found.change) is not None and change.difference <= -NOTED_FALL
+        if found.p_corrected is not None and found.p_corrected >= SIGNIFICANT
+        if found.differing <= most * found.comparable
+    ]
+    if not fell:
+        return []
+    told = (
+        "The mean fell far against the first pass, in too few samples to be sure:"
+        f" {', '.join(fell)}. Look at the responses; more samples would tell, and max_instability"
+        " gates on it."
     )
     return [told]

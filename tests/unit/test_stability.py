@@ -12,7 +12,13 @@ from mrcr_action.gate import judge
 from mrcr_action.plan import Plan
 from mrcr_action.result import Bucket, CacheInfo, Check, Record
 from mrcr_action.rounds import Round, with_rounds
-from mrcr_action.stability import not_cold, round_changes, stability_checks, unknown_cache
+from mrcr_action.stability import (
+    not_cold,
+    round_changes,
+    stability_checks,
+    unknown_cache,
+    unsure_falls,
+)
 from mrcr_action.stats import buckets_of
 
 Make = Callable[..., Any]
@@ -81,6 +87,21 @@ def test_nine_samples_that_fell_are_not_yet_sure_enough(plan: Plan, answers: Mak
     (check,) = checks(plan, answers(lambda name, at: 0.5 if name == "warm" and at < 9 else 0.9))
     assert check.state == "measured"
     assert check.message == "warm: 9 of 12 answers differ from the first pass"
+
+
+@pytest.mark.parametrize(
+    ("fallen", "most", "is_noted"),
+    [(5, None, True), (2, None, False), (12, None, False), (5, 0.5, True), (5, 0.1, False)],
+)
+def test_a_deep_fall_of_few_samples_is_noted_where_it_fails_nothing(
+    plan: Plan, answers: Make, fallen: int, most: float | None, *, is_noted: bool
+) -> None:
+    # Two samples are no deep fall of twelve; twelve fail the run, and five do if that is asked for.
+    records = answers(lambda name, at: 0.1 if name == "warm" and at < fallen else 0.9)
+    config = msgspec.structs.replace(CONFIG, max_instability=most)
+    notes = unsure_falls(round_changes(plan, records, config, None), config)
+    assert bool(notes) is is_noted
+    assert not notes or "warm by 0.3333 (5 of 12 samples)" in notes[0]
 
 
 def test_a_rise_fails_nothing_unless_answers_must_not_differ(plan: Plan, answers: Make) -> None:
