@@ -22,7 +22,7 @@ from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.request import request_body
 from mrcr_action.result import Record
-from mrcr_action.sweep import asked_for
+from mrcr_action.rounds.sweep import asked_for
 
 if TYPE_CHECKING:
     from mrcr_action.client import Client, Completion

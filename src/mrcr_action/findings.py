@@ -29,7 +29,7 @@ from mrcr_action.result import (
     Timeline,
     Verdict,
 )
-from mrcr_action.stability import (
+from mrcr_action.rounds.stability import (
     not_cold,
     round_changes,
     stability_checks,

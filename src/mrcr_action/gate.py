@@ -7,7 +7,7 @@ it; and so does a cell that the configuration names and of which no row fits. A 
 verdict: their samples are those of their needle count.
 
 Each further round of the same samples (`mrcr_action.rounds`) is held to the same thresholds;
-whether it differs from the first one is decided elsewhere (`mrcr_action.stability`).
+whether it differs from the first one is decided elsewhere (`mrcr_action.rounds.stability`).
 """
 
 from __future__ import annotations

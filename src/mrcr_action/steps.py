@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mrcr_action.baseline import check_plan
-from mrcr_action.boundary import Boundaries
 from mrcr_action.client import ApiError, Client
 from mrcr_action.collect import Collector
 from mrcr_action.daemon_thread import in_daemon_thread
@@ -20,16 +19,17 @@ from mrcr_action.errors import ServerError
 from mrcr_action.extension import extended, more_wanted
 from mrcr_action.findings import buckets_in
 from mrcr_action.gate import check_cells
-from mrcr_action.kv_cache import look, since
-from mrcr_action.pool import pool_arguments, with_pool
 from mrcr_action.preflight import preflight
 from mrcr_action.publish import without_password
 from mrcr_action.rounds import with_rounds
+from mrcr_action.rounds.boundary import Boundaries
+from mrcr_action.rounds.kv_cache import look, since
+from mrcr_action.rounds.pool import pool_arguments, with_pool
+from mrcr_action.rounds.sweep import with_sweep
 from mrcr_action.served import find_model, prompt_limit
 from mrcr_action.server.external import ANSWER_SECONDS
 from mrcr_action.server.watch import death_soon, raced, watched
 from mrcr_action.stopping import Stopping
-from mrcr_action.sweep import with_sweep
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -20,8 +20,8 @@ import msgspec
 from mrcr_action.cache import entry, locked, replace
 from mrcr_action.client import Denied
 from mrcr_action.daemon_thread import in_daemon_thread
-from mrcr_action.padding import padded
 from mrcr_action.request import template_kwargs
+from mrcr_action.rounds.padding import padded
 from mrcr_action.sample import Message
 from mrcr_action.template import merge_leading_user_turns
 

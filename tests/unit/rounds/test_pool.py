@@ -6,9 +6,9 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.plan import Plan
-from mrcr_action.pool import pool_arguments, with_pool
 from mrcr_action.result import CacheInfo
 from mrcr_action.rounds import with_rounds
+from mrcr_action.rounds.pool import pool_arguments, with_pool
 
 CONFIG = RunConfig(needles=(2,), num_samples=9, max_tokens=100, passes=("cold", "warm"))
 KNOWN = CacheInfo(block_size=16)

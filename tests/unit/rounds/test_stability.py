@@ -12,7 +12,7 @@ from mrcr_action.gate import judge
 from mrcr_action.plan import Plan
 from mrcr_action.result import Bucket, CacheInfo, Check, Record
 from mrcr_action.rounds import Round, with_rounds
-from mrcr_action.stability import (
+from mrcr_action.rounds.stability import (
     not_cold,
     round_changes,
     stability_checks,
@@ -102,6 +102,25 @@ def test_a_deep_fall_of_few_samples_is_noted_where_it_fails_nothing(
     notes = unsure_falls(round_changes(plan, records, config, None), config)
     assert bool(notes) is is_noted
     assert not notes or "warm by 0.3333 (5 of 12 samples)" in notes[0]
+
+
+@pytest.mark.parametrize(("fell", "state"), [(2, "inconclusive"), (1, "measured")])
+def test_two_of_two_samples_that_fell_deeply_leave_no_verdict(
+    make_record: Make, make_plan: Make, fell: int, state: str
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=2, repeats=2)
+    plan = with_rounds(make_plan([make_record(i) for i in range(2)], config), config)
+    records = [
+        make_record(
+            a.index,
+            0.1 if a.pass_name == "cold #2" and a.row >= 102 - fell else 0.9,
+            row=a.row,
+            pass_name=a.pass_name,
+        )
+        for a in plan.asks
+    ]
+    (check,) = checks(plan, records, config)
+    assert check.state == state
 
 
 def test_a_rise_fails_nothing_unless_answers_must_not_differ(plan: Plan, answers: Make) -> None:

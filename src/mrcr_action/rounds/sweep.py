@@ -39,6 +39,9 @@ REQUEST = re.compile(r"write an? (.+)", re.DOTALL | re.IGNORECASE)
 MOST_ALIKE = 8
 """The last of several equal requests that is asked for, as in the dataset."""
 
+LONGER = 64
+"""Tokens by which the question about another turn may be longer."""
+
 SPARE = 1.3
 """How many more tokens than its share of the prompt's an answer may take."""
 
@@ -49,7 +52,11 @@ async def with_sweep(plan: Plan, config: RunConfig, shards: Shards) -> Plan:
     Raises:
         DataError: the row cannot be read.
     """
-    longest = max(plan.samples, key=lambda ask: (ask.prompt_tokens, -ask.index))
+    fitting = [a for a in plan.samples if a.prompt_tokens + LONGER <= plan.max_prompt_tokens]
+    if not fitting:
+        told = "The sweep was left out: no sample leaves room for a question that is longer."
+        return msgspec.structs.replace(plan, notes=(*plan.notes, told))
+    longest = max(fitting, key=lambda ask: (ask.prompt_tokens, -ask.index))
     sample = await in_daemon_thread(lambda: shards.load(longest.shard, longest.row))
     room = config.max_tokens * sample.n_chars / (SPARE * max(1, longest.prompt_tokens))
     turns = spread(

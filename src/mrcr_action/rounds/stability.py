@@ -20,6 +20,7 @@ from mrcr_action.result import Check
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mrcr_action.comparison.document import Change
     from mrcr_action.config import RunConfig
     from mrcr_action.plan import Plan
     from mrcr_action.result import CacheInfo, Record, State
@@ -33,6 +34,9 @@ USUAL_BLOCK = 128
 
 NOTED_FALL = 0.25
 """Fall of a mean that is worth a sentence, however few the samples."""
+
+DEEP_FALL, FEWEST_FALLEN = 0.5, 2
+"""Fall of a mean that leaves no verdict where all samples changed, and the fewest of them."""
 
 LEAST_CACHED = 0.5
 """Share of a warm round that has to come from the prefix cache for it to test that."""
@@ -193,13 +197,23 @@ def _check(found: RoundChange, config: RunConfig, *, stopped: bool) -> Check:
     if change is not None and p is not None and p < SIGNIFICANT and change.difference < 0:
         fell = f"the mean fell by {-change.difference:.4f} against the first pass"
         return check("fail", f"{fell} ({change.changed} of {change.n} samples changed, p {p:.2g})")
-    if lack := _not_from_cache(found):
+    if lack := _not_from_cache(found) or _fell_deeply(change):
         return check("inconclusive", lack)
     if not found.comparable and change is None:
         return check("measured", "no sample was graded in both")
     if stopped and most is not None:
         return check("inconclusive", f"{differ}, and the run stopped before all were asked")
     return check("measured" if most is None else "pass", differ)
+
+
+def _fell_deeply(change: Change | None) -> str:
+    """Why a few samples leave no verdict; empty where they leave one."""
+    if change is None or change.n < FEWEST_FALLEN or change.changed < change.n:
+        return ""
+    if change.difference > -DEEP_FALL:
+        return ""
+    fell = f"all {change.n} samples changed, and the mean fell by {-change.difference:.4f}"
+    return f"{fell}, in too few samples for that to fail the run"
 
 
 def _not_from_cache(found: RoundChange) -> str:

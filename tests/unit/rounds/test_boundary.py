@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from mrcr_action.boundary import ASSUMED_CHUNKS, PAST, Boundaries
 from mrcr_action.client import Rejected
 from mrcr_action.config import RunConfig
-from mrcr_action.padding import filler, padded
 from mrcr_action.result import CacheInfo
+from mrcr_action.rounds.boundary import ASSUMED_CHUNKS, PAST, Boundaries
+from mrcr_action.rounds.padding import filler, padded
 from mrcr_action.sample import Message, Sample, SampleId
 
 if TYPE_CHECKING:

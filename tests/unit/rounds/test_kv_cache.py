@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from mrcr_action.kv_cache import _of_arguments, _of_log, read_metrics, since
 from mrcr_action.result import CacheInfo
+from mrcr_action.rounds.kv_cache import _of_arguments, _of_log, read_metrics, since
 
 VLLM = """\
 # HELP vllm:cache_config_info Information of the LLMEngine CacheConfig

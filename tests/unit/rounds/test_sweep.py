@@ -10,10 +10,10 @@ import pytest
 from mrcr_action.bins import parse_bin
 from mrcr_action.config import RunConfig
 from mrcr_action.rounds import with_rounds
+from mrcr_action.rounds.stability import round_changes, stability_checks
+from mrcr_action.rounds.sweep import asked_for, spread, turns_of, with_sweep
 from mrcr_action.sample import Message, Sample
-from mrcr_action.stability import round_changes, stability_checks
 from mrcr_action.standin.reader import Turn, read
-from mrcr_action.sweep import asked_for, spread, turns_of, with_sweep
 from mrcr_action.synthetic import synthetic_rows
 
 if TYPE_CHECKING:
