@@ -1,6 +1,6 @@
 """Break real vLLM in every way of the table, and see which plan of asks sees it.
 
-    python -m tests.zoo [NAME…] [--plan standard|cold40] [--list]
+    python -m tests.zoo [NAME…] [--plan standard|cold40] [--list] [--table]
 
 A server runs for all faults that can be switched on while it does, and another one for each of the
 others. What was found is printed and written to .cache/zoo/: the reports of each run, and zoo.md
@@ -44,10 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="faults; default: all")
     parser.add_argument("--plan", choices=PLANS, action="append", help="default: both")
     parser.add_argument("--list", action="store_true", help="list the faults and try nothing")
+    parser.add_argument("--table", action="store_true", help="print what was found, try nothing")
     options = parser.parse_args(argv)
     if options.list:
         for fault in FAULTS:
             print(f"{fault.name:18} {fault.group:18} {fault.what}")
+        return 0
+    if options.table:
+        print(Found.read(OUTPUT).page())
         return 0
     if unknown := [name for name in options.names if name not in KNOWN]:
         parser.error(f"{', '.join(unknown)}: no such fault; --list names them")

@@ -159,7 +159,6 @@ FAULTS: tuple[ZooFault, ...] = (
         group="length",
         what="past 3,000 tokens, the one block in the middle of the prompt reads as zeros",
         plugin="DropBlock over=3000 percent=50",
-        beyond="one block of 24 or more: an ask sees it only if its needle lies there",
     ),
     ZooFault(
         name="position-clamp",
