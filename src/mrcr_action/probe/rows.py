@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from mrcr_action.synthetic import question, request
@@ -36,6 +37,9 @@ NEEDLES = (24, 72)
 
 FILLERS = (60, 200)
 """Bytes of any other piece."""
+
+MOST_ALIKE = 8
+"""Equal requests that the probe can tell apart, whether they are asked for or not."""
 
 _PAIR = 4
 """Tokens that the chat template adds to a request and its reply."""
@@ -89,11 +93,13 @@ def row(
         if needle not in pairs:
             pairs.append(needle)
     fillers: list[tuple[str, str, str]] = []
+    told: Counter[tuple[str, str]] = Counter()
     while (left := size - _size([*pairs, *fillers])) > least:
         # They differ from what is asked for in one word only.
         kind, topic = dice.pick(FORMATS), dice.pick(TOPICS)
         other = (kind, asked[1]) if dice.chance(50) else (asked[0], topic)
-        if other != asked:
+        if other != asked and told[other] < MOST_ALIKE:
+            told[other] += 1
             fillers.append((*other, _piece(dice, *other, (least, min(most, left)))))
     places = sorted(_sample(dice, len(pairs) + len(fillers), n_needles))
     rest = iter(fillers)
