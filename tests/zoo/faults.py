@@ -155,6 +155,12 @@ FAULTS: tuple[ZooFault, ...] = (
         plugin="LostSplit over=3000 parts=4 lost=1",
     ),
     ZooFault(
+        name="lost-eighth",
+        group="length",
+        what="past 3,000 tokens, decoding loses one of the 8 parts that the KV cache is split into",
+        plugin="LostSplit over=3000 parts=8 lost=3",
+    ),
+    ZooFault(
         name="drop-block",
         group="length",
         what="past 3,000 tokens, the one block in the middle of the prompt reads as zeros",

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
     Row = tuple[ZooFault, dict[PlanName, Trial]]
 
-TITLES: dict[PlanName, str] = {"standard": "`plan: standard`", "cold40": "40 samples, once"}
+TITLES: dict[PlanName, str] = {
+    "standard": "`plan: standard`",
+    "stopped": "the same, until it is wrong",
+    "cold40": "40 samples, once",
+}
 
 NOTHING = "–"
 

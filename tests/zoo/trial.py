@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mrcr_action.result import Record
 
-PlanName = Literal["standard", "cold40"]
+PlanName = Literal["standard", "stopped", "cold40"]
 
 GATE = (
     *("--protocol=openai", "--dataset=rows", "--max-tokens=96"),
@@ -31,10 +31,11 @@ GATE = (
 
 PLANS: dict[PlanName, tuple[str, ...]] = {
     "standard": ("--plan=standard", "--max-instability=0"),
+    "stopped": ("--plan=standard", "--max-instability=0", "--stop-when=failed"),
     "cold40": ("--num-samples=40", "--concurrency=8", "--stop-when=failed"),
 }
-"""What is asked; cold40 is what vLLM's own test asks: 40 samples, once. It is stopped at the first
-wrong answer, after which it can no longer pass."""
+"""What is asked; cold40 is what vLLM's own test asks: 40 samples, once. It and ``stopped`` end at
+the first wrong answer, after which they can no longer pass."""
 
 RUN_SECONDS = 900
 """Bound against a hang."""
