@@ -208,6 +208,7 @@ FAULTS: tuple[ZooFault, ...] = (
         group="precision",
         what="the KV cache in fp8 with scales of 1, for a model with keys in the hundreds",
         flags=("--kv-cache-dtype", "fp8"),
+        beyond="what the probe compares is plus or minus 1, which fp8 holds",
     ),
     ZooFault(
         name="key-scale",
