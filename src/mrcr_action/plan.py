@@ -140,6 +140,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """The asks of the first round: every sample once."""
         return tuple(ask for ask in self.asks if ask.pass_name == FIRST)
 
+    @property
+    def next_stage(self) -> int:
+        """Stage of a round that begins when all others are done."""
+        return self.rounds[-1].stage + 1
+
+    def noted(self, note: str) -> Plan:
+        """The plan with one more warning, a sentence."""
+        return msgspec.structs.replace(self, notes=(*self.notes, note))
+
     def round_of(self, ask: Ask) -> Round:
         """The round of an ask."""
         return next(round_ for round_ in self.rounds if round_.name == ask.pass_name)

@@ -78,12 +78,10 @@ class Steps:
             self.progress.stage("route", f"{server.route}, since {server.why}")
         async with self._serving(server, self.choice.prepare) as client:
             await self._choose(client, server, can_restart=second is not None)
-            before = await look(client, server.command, server.log)
-            try:
-                await self._ask(server, client, self._asks(of_pool=False))
-                await self._ask_more(server, client)
-            finally:
-                self.found.cache = before
+            before = self.found.cache
+            assert before is not None
+            await self._ask(server, client, self._asks(of_pool=False))
+            await self._ask_more(server, client)
             self.found.cache = since(before, await look(client, server.command, server.log))
         plan = self.found.plan
         assert plan is not None
@@ -164,18 +162,17 @@ class Steps:
             progress=self.progress.chosen,
         )
         plan = with_rounds(plan, config)
-        if config.boundaries or config.sweep or config.small_pool:
-            cache = await look(client, server.command, server.log)
-            if config.boundaries:
-                boundaries = Boundaries(
-                    config=config, client=client, model=found.model.id, shards=self.choice.shards
-                )
-                plan = await boundaries.add(plan, cache)
-            if config.sweep:
-                plan = await with_sweep(plan, config, self.choice.shards)
-            if config.small_pool:
-                window = found.model.max_model_len
-                plan = with_pool(plan, config, cache, own=can_restart, window=window)
+        found.cache = cache = await look(client, server.command, server.log)
+        if config.boundaries:
+            boundaries = Boundaries(
+                config=config, client=client, model=found.model.id, shards=self.choice.shards
+            )
+            plan = await boundaries.add(plan, cache)
+        if config.sweep:
+            plan = await with_sweep(plan, config, self.choice.shards)
+        if config.small_pool:
+            window = found.model.max_model_len
+            plan = with_pool(plan, config, cache, own=can_restart, window=window)
         found.plan = plan
         found.notes.extend(plan.notes)
         self.progress.planned(plan)

@@ -69,7 +69,7 @@ class Boundaries:
             DataError: a row cannot be read.
         """
         if plan.counted_by != "server":
-            return _noted(plan, "Boundaries were left out: without /tokenize no prompt can be fit.")
+            return plan.noted("Boundaries were left out: without /tokenize no prompt can be fit.")
         block = cache.block_size or ASSUMED_BLOCK
         chunk, plan = _chunk(plan, cache)
         kinds: tuple[tuple[Kind, int, tuple[Kind, ...]], ...] = (
@@ -78,7 +78,7 @@ class Boundaries:
             ("straddle", chunk, ("straddle",)),
         )
         for kind, size, names in kinds:
-            stage = plan.rounds[-1].stage + 1
+            stage = plan.next_stage
             rounds = [Round(name=n, kind=n, concurrency=1, stage=stage) for n in names]
             asks = list(plan.asks)
             for ask in _spread(plan.samples):
@@ -96,7 +96,7 @@ class Boundaries:
                     f"Only {found} of {self.config.boundaries} samples could be padded for the"
                     f" round {kind} ({size:,} tokens): there are no more, or they get too long."
                 )
-                plan = _noted(plan, told)
+                plan = plan.noted(told)
         return plan
 
     async def _padded(self, ask: Ask, kind: Kind, size: int, limit: int) -> Ask | None:
@@ -168,7 +168,7 @@ def _chunk(plan: Plan, cache: CacheInfo) -> tuple[int, Plan]:
         "The server does not tell the size of its prefill chunks (--max-num-batched-tokens);"
         f" {size:,} tokens were assumed for the rounds chunk and straddle."
     )
-    return size, _noted(plan, told)
+    return size, plan.noted(told)
 
 
 def _spread(asks: Sequence[Ask]) -> list[Ask]:
@@ -189,7 +189,3 @@ def _spread(asks: Sequence[Ask]) -> list[Ask]:
 def _next(least: int, size: int) -> int:
     """The first multiple of a size, above 0, that is no less."""
     return max(1, -(-least // size)) * size
-
-
-def _noted(plan: Plan, note: str) -> Plan:
-    return msgspec.structs.replace(plan, notes=(*plan.notes, note))

@@ -57,7 +57,7 @@ def with_pool(
         lack = "the samples are too few, or too short, to fill one that holds the longest of them"
     if lack:
         note = f"The rounds with a small KV cache were left out: {lack}."
-        return msgspec.structs.replace(plan, notes=(*plan.notes, note))
+        return plan.noted(note)
     asks, rounds = list(plan.asks), list(plan.rounds)
     for kind in KINDS:
         rounds.append(

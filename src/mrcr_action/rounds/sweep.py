@@ -55,7 +55,7 @@ async def with_sweep(plan: Plan, config: RunConfig, shards: Shards) -> Plan:
     fitting = [a for a in plan.samples if a.prompt_tokens + LONGER <= plan.max_prompt_tokens]
     if not fitting:
         told = "The sweep was left out: no sample leaves room for a question that is longer."
-        return msgspec.structs.replace(plan, notes=(*plan.notes, told))
+        return plan.noted(told)
     longest = max(fitting, key=lambda ask: (ask.prompt_tokens, -ask.index))
     sample = await in_daemon_thread(lambda: shards.load(longest.shard, longest.row))
     room = config.max_tokens * sample.n_chars / (SPARE * max(1, longest.prompt_tokens))
@@ -67,14 +67,14 @@ async def with_sweep(plan: Plan, config: RunConfig, shards: Shards) -> Plan:
             f"Only {len(turns)} of {config.sweep} other turns of the longest sample can be asked"
             " for: the others are worded otherwise, or their replies are longer than max_tokens."
         )
-        plan = msgspec.structs.replace(plan, notes=(*plan.notes, told))
+        plan = plan.noted(told)
     if not turns:
         return plan
     round_ = Round(
         name="sweep",
         kind="sweep",
         concurrency=config.concurrencies[0],
-        stage=plan.rounds[-1].stage + 1,
+        stage=plan.next_stage,
     )
     asks = [
         msgspec.structs.replace(
