@@ -209,6 +209,19 @@ def _fill_probe(probe: argparse.ArgumentParser) -> None:
         help="longest prompt, such as 32K; a token is a byte, and 124K are the most (default: 8K)",
     )
     probe.add_argument(
+        "--architecture",
+        choices=["llama", "qwen3"],
+        default="llama",
+        help="the model class that serves it; qwen3 norms queries and keys (default: llama)",
+    )
+    probe.add_argument(
+        "--sensitivity",
+        choices=["normal", "high"],
+        default="normal",
+        help="high: answers are spoiled, too, where scores, keys or values are off by a few percent"
+        " (default: normal)",
+    )
+    probe.add_argument(
         "--build",
         metavar="DIR",
         help="only write the model to a folder, for `vllm serve` elsewhere",

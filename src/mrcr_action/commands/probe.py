@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mrcr_action.probe.checkpoint import Dtype
+    from mrcr_action.probe.variant import Variant
 
 SERVED = "probe"
 """Name that the model is served under."""
@@ -47,12 +48,18 @@ LEAST_LENGTH, LONGEST = 512, 131_072 - ROOM
 
 
 def probe_command(
-    flags: Mapping[str, Any], *, longest: str, api_key: str | None, environ: Mapping[str, str]
+    flags: Mapping[str, Any],
+    *,
+    variant: Variant,
+    longest: str,
+    api_key: str | None,
+    environ: Mapping[str, str],
 ) -> int:
     """Serve the probe, or attach to a server that serves it, and gate on any inexact answer.
 
     Args:
         flags: as of ``mrcr run``.
+        variant: which form of the model a server that is started here serves.
         longest: longest prompt, such as 8K.
         api_key: the server's key.
         environ: variables of this process.
@@ -68,7 +75,8 @@ def probe_command(
         )
     folder = _folder()
     rows = folder / f"rows-{tokens}"
-    _make(folder, rows, tokens)
+    model = folder / "-".join(["model", *variant.parts()])
+    _make(model, variant, rows, tokens)
     given = dict(flags)
     for key, value in {**GATE, "dataset": str(rows)}.items():
         if not environ.get(ENV_PREFIX + key.upper(), "").strip():
@@ -86,7 +94,7 @@ def probe_command(
         # Those that are given come last, so that they win.
         own = ("--served-model-name", SERVED, "--max-model-len", str(window))
         given["server_args"] = shlex.join([*own, *server_arguments(config)])
-        given.setdefault("model_name", str(folder / "model"))
+        given.setdefault("model_name", str(model))
         given.setdefault("server", "process")
     else:
         # Any other model would score 0, as if the server were broken.
@@ -107,7 +115,7 @@ def _folder() -> Path:
     return entry("probe", digest.hexdigest()[:16])
 
 
-def _make(folder: Path, rows: Path, tokens: int) -> None:
+def _make(model: Path, variant: Variant, rows: Path, tokens: int) -> None:
     """Write the model and the rows, unless they are there.
 
     Raises:
@@ -117,10 +125,11 @@ def _make(folder: Path, rows: Path, tokens: int) -> None:
     from mrcr_action.probe import build
     from mrcr_action.probe.rows import rows as made
 
+    folder = model.parent
     try:
         with locked(folder / "made"):
-            if not (folder / "model" / "config.json").exists():
-                build(folder / "model")
+            if not (model / "config.json").exists():
+                build(model, variant=variant)
             if not rows.exists():
                 partial = folder / f".{rows.name}.partial"
                 shutil.rmtree(partial, ignore_errors=True)
@@ -130,7 +139,7 @@ def _make(folder: Path, rows: Path, tokens: int) -> None:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
 
 
-def build_command(directory: str, *, dtype: Dtype) -> int:
+def build_command(directory: str, *, variant: Variant, dtype: Dtype) -> int:
     """Write the model's files.
 
     Raises:
@@ -139,7 +148,7 @@ def build_command(directory: str, *, dtype: Dtype) -> int:
     from mrcr_action.probe import build
 
     try:
-        build(Path(directory), dtype=dtype)
+        build(Path(directory), variant=variant, dtype=dtype)
     except OSError as error:
         raise OutputError(f"{directory}: cannot be written: {error.strerror}") from error
     print(

@@ -11,13 +11,19 @@ layout         which dimensions of the residual stream and which RoPE pairs hold
 codes          the ±1 codes that tokens, phrases, identities and counts are told apart by
 attention      the kinds of attention head
 mlp            the kinds of MLP unit
-layers         the 21 layers, each a few of those
+layer, layers  the 21 layers, each a few of those
+gauges         the layer that high sensitivity adds
+qk_norm        the norms of queries and keys that a Qwen3 has
+variant        which of its forms the model is written in
 checkpoint     the file of weights
 build          all weights by name, and the other files that vLLM loads
+reference      the forward pass in numpy, for tests and for looking inside
+faults         imprecise servers for it
 =============  ==================================================================
 """
 
 from mrcr_action.probe.build import build
 from mrcr_action.probe.checkpoint import Dtype
+from mrcr_action.probe.variant import Variant
 
-__all__ = ["Dtype", "build"]
+__all__ = ["Dtype", "Variant", "build"]

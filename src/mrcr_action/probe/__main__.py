@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from mrcr_action.probe.build import DEFAULT_MAX_LEN, build
 from mrcr_action.probe.checkpoint import Dtype
+from mrcr_action.probe.variant import Architecture, Sensitivity, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +22,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Write a hand-set model that answers MRCR prompts exactly.",
     )
     parser.add_argument("directory", type=Path, help="where to write; made if missing")
+    parser.add_argument("--architecture", choices=get_args(Architecture), default="llama")
+    parser.add_argument("--sensitivity", choices=get_args(Sensitivity), default="normal")
     parser.add_argument("--dtype", choices=get_args(Dtype), default="bfloat16")
     parser.add_argument(
         "--max-len", type=int, default=DEFAULT_MAX_LEN, help="longest context, in tokens (bytes)"
     )
     options = parser.parse_args(argv)
-    build(options.directory, dtype=options.dtype, max_len=options.max_len)
+    variant = Variant(architecture=options.architecture, sensitivity=options.sensitivity)
+    build(options.directory, variant=variant, dtype=options.dtype, max_len=options.max_len)
     return 0
 
 

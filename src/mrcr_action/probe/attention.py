@@ -32,6 +32,8 @@ ROOT = math.sqrt(at.HEAD)
 """What attention divides scores by: ``weight`` w adds w / √128 nats for each agreeing channel."""
 OVERRIDE = 8192.0
 """A weight (724 nats) that outdoes all distance terms together."""
+HASH_WEIGHT = 32.0
+"""For comparing hashes: 136 nats between equal and unrelated ones, each flip costs 5.7."""
 
 AT_DISTANCE = (64.0, 32.0, 24.0, 16.0, *repeat(12.0, 10))
 """Nats for each fast pair; at least 13 nats between the wanted distance and any other up to

@@ -11,10 +11,13 @@ from mrcr_action.probe import checkpoint, vocabulary
 from mrcr_action.probe import layout as at
 from mrcr_action.probe.codes import tables
 from mrcr_action.probe.layers import all_layers
+from mrcr_action.probe.qk_norm import normed_key, normed_query
+from mrcr_action.probe.variant import DEFAULT, Architecture, Variant
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mrcr_action.probe.attention import Attention
     from mrcr_action.probe.checkpoint import Dtype
 
 DEFAULT_MAX_LEN: Final = 131072
@@ -28,7 +31,20 @@ LOGIT: Final = 4.0
 for any other."""
 
 
-def build(directory: Path, *, dtype: Dtype = "bfloat16", max_len: int = DEFAULT_MAX_LEN) -> None:
+ARCHITECTURES: Final[dict[Architecture, str]] = {
+    "llama": "LlamaForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+"""The class that vLLM and transformers load each architecture with."""
+
+
+def build(
+    directory: Path,
+    *,
+    variant: Variant = DEFAULT,
+    dtype: Dtype = "bfloat16",
+    max_len: int = DEFAULT_MAX_LEN,
+) -> None:
     """Write the model, its configuration and its tokenizer; the same bytes every time.
 
     ``max_len`` is the longest context in tokens. Files that are there already are replaced.
@@ -40,27 +56,26 @@ def build(directory: Path, *, dtype: Dtype = "bfloat16", max_len: int = DEFAULT_
     if not 0 < max_len <= DEFAULT_MAX_LEN:
         raise ValueError(f"max_len must be 1 to {DEFAULT_MAX_LEN}, not {max_len}")
     directory.mkdir(parents=True, exist_ok=True)
-    checkpoint.write(directory / "model.safetensors", weights(), dtype)
+    checkpoint.write(directory / "model.safetensors", weights(variant), dtype)
     _write_json(directory / "tokenizer.json", vocabulary.tokenizer_json())
     _write_json(directory / "tokenizer_config.json", vocabulary.tokenizer_config(max_len))
     _write_json(directory / "generation_config.json", _generation_config())
     # Last, because a directory without it is no model yet.
-    _write_json(directory / "config.json", _config(dtype, max_len))
+    _write_json(directory / "config.json", _config(variant, dtype, max_len))
 
 
-def weights() -> dict[str, at.Matrix]:
-    """Every parameter by its name in a Llama checkpoint, in float64."""
+def weights(variant: Variant = DEFAULT) -> dict[str, at.Matrix]:
+    """Every parameter by its name in a checkpoint, in float64."""
     norm = np.full(at.HIDDEN, GAIN)
     found = {
         "model.embed_tokens.weight": embeddings(),
         "model.norm.weight": norm,
         "lm_head.weight": unembeddings(),
     }
-    for index, layer in enumerate(all_layers()):
+    for index, layer in enumerate(all_layers(variant.sensitivity)):
         parts = {
             "input_layernorm": norm,
-            "self_attn.q_proj": layer.attention.query,
-            "self_attn.k_proj": layer.attention.key,
+            **_queries_and_keys(layer.attention, variant.architecture),
             "self_attn.v_proj": layer.attention.value,
             "self_attn.o_proj": layer.attention.output,
             "post_attention_layernorm": norm,
@@ -70,6 +85,18 @@ def weights() -> dict[str, at.Matrix]:
         }
         found |= {f"model.layers.{index}.{part}.weight": w for part, w in parts.items()}
     return found
+
+
+def _queries_and_keys(attention: Attention, architecture: Architecture) -> dict[str, at.Matrix]:
+    if architecture == "llama":
+        return {"self_attn.q_proj": attention.query, "self_attn.k_proj": attention.key}
+    query, key = normed_query(attention.query), normed_key(attention.key)
+    return {
+        "self_attn.q_proj": query.projection,
+        "self_attn.q_norm": query.gain,
+        "self_attn.k_proj": key.projection,
+        "self_attn.k_norm": key.gain,
+    }
 
 
 def embeddings() -> at.Matrix:
@@ -97,15 +124,15 @@ def unembeddings() -> at.Matrix:
     return table
 
 
-def _config(dtype: Dtype, max_len: int) -> dict[str, Any]:
+def _config(variant: Variant, dtype: Dtype, max_len: int) -> dict[str, Any]:
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+        "architectures": [ARCHITECTURES[variant.architecture]],
+        "model_type": variant.architecture,
         "dtype": dtype,
         "vocab_size": vocabulary.SIZE,
         "hidden_size": at.HIDDEN,
         "intermediate_size": at.INTERMEDIATE,
-        "num_hidden_layers": len(all_layers()),
+        "num_hidden_layers": len(all_layers(variant.sensitivity)),
         "num_attention_heads": at.HEADS,
         "num_key_value_heads": 1,
         "head_dim": at.HEAD,
@@ -116,7 +143,7 @@ def _config(dtype: Dtype, max_len: int) -> dict[str, Any]:
         "rope_parameters": {"rope_type": "default", "rope_theta": at.ROPE_THETA},
         "rope_theta": at.ROPE_THETA,
         "attention_bias": False,
-        "mlp_bias": False,
+        **({"mlp_bias": False} if variant.architecture == "llama" else {}),
         "tie_word_embeddings": False,
         "use_cache": True,
         "bos_token_id": vocabulary.BOS,

@@ -1,13 +1,14 @@
 """The 21 layers, first to last; each says what it reads and what it adds.
 
 0-2 phrase code, 3 spot phrases, 4-9 identity hash, 10 fetch identities, 11 count and find the
-nonce, 12-13 tell every token its segment, 14 make that exact, 15-19 offset, 20 copy.
+nonce, 12-13 tell every token its segment, 14 make that exact, 15-19 offset, 20 copy. Where
+sensitivity is high, the gauges come before the copy.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mrcr_action.probe import layout as at
 from mrcr_action.probe import wording
@@ -15,43 +16,30 @@ from mrcr_action.probe.attention import (
     FAR_KERNEL,
     FAR_REACH,
     FAR_RESOLUTION,
+    HASH_WEIGHT,
     NEAR_KERNEL,
     NEAR_REACH,
     NEAR_RESOLUTION,
     NEARER,
     OVERRIDE,
     ROOT,
-    Attention,
     Channels,
-    Head,
     Kernel,
     Sum,
     kernel_score,
 )
 from mrcr_action.probe.codes import Codes, sequence_code, shifted, tables
-from mrcr_action.probe.mlp import Mlp
+from mrcr_action.probe.gauges import copy_finely, gauges, mark
+from mrcr_action.probe.layer import Layer
 from mrcr_action.probe.vocabulary import encode
 from mrcr_action.sample import NONCE_LENGTH
 
-HASH_WEIGHT = 32.0
-"""For comparing hashes: 136 nats between equal and unrelated ones, each flip costs 5.7."""
+if TYPE_CHECKING:
+    from mrcr_action.probe.variant import Sensitivity
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One decoder layer: attention, then an MLP that sees what the attention added."""
-
-    attention: Attention = field(default_factory=Attention)
-    mlp: Mlp = field(default_factory=Mlp)
-
-    @property
-    def heads(self) -> tuple[Head, Head]:
-        """The layer's two query heads."""
-        return self.attention.heads
-
-
-def all_layers() -> list[Layer]:
-    """The model's layers, first to last."""
+def all_layers(sensitivity: Sensitivity = "normal") -> list[Layer]:
+    """The model's layers, first to last: 21, or 22 with the gauges."""
     return [
         *(phrase_code(step) for step in range(3)),
         spot_phrases(),
@@ -62,7 +50,8 @@ def all_layers() -> list[Layer]:
         far_hop(),
         exact_segment(),
         *(offset_phase(index) for index in range(len(at.PHASE_PAIRS))),
-        copy(),
+        *([gauges()] if sensitivity == "high" else []),
+        copy(sensitivity),
     ]
 
 
@@ -246,7 +235,7 @@ def offset_phase(index: int) -> Layer:
     return layer
 
 
-def copy() -> Layer:
+def copy(sensitivity: Sensitivity) -> Layer:
     """COPIED of the token with the wanted segment and the same offset, or the nonce's → OUT."""
     layer = Layer()
     see, mlp, head = layer.attention, layer.mlp, layer.heads[0]
@@ -255,7 +244,11 @@ def copy() -> Layer:
     head.match(see.show(*at.PHASE), at.PHASE, 1024.0)
     # Text before the first <|assistant|> is out. One weight that large would overflow float16.
     head.favour(see.show(at.INSIDE, at.INSIDE), 49152.0)
-    head.write(see.carry(*at.COPIED), at.NEXT_OF_PIECE)
+    if sensitivity == "high":
+        copy_finely(see, head)
+        mark(mlp)
+    else:
+        head.write(see.carry(*at.COPIED), at.NEXT_OF_PIECE)
     for nonce, piece, out in zip(at.NEXT_OF_NONCE, at.NEXT_OF_PIECE, at.OUT, strict=True):
         mlp.move(nonce, out, where={at.NONCE_TURN: 1})
         mlp.move(piece, out, where={at.ONE: 1, at.NONCE_TURN: -1})

@@ -127,6 +127,10 @@ NEXT_OF_NONCE = SCRATCH[:TOKEN_CODE]
 """Code of the nonce's next byte."""
 NEXT_OF_PIECE = SCRATCH[TOKEN_CODE : 2 * TOKEN_CODE]
 """Code of the piece's next byte."""
+READ = SCRATCH[2 * TOKEN_CODE : 2 * TOKEN_CODE + 4]
+"""Of the gauges, if there are any: how large values, scores, fine keys and fine values came out."""
+OFF = SCRATCH[2 * TOKEN_CODE + 4 : 2 * TOKEN_CODE + 8]
+"""1 for each of ``READ`` that is not what a healthy server reads."""
 
 
 def claim(free: Iterator[int], what: str) -> int:

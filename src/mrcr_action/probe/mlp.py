@@ -71,9 +71,14 @@ class Mlp:
 
     def detect(self, test: Sum, outs: at.Dims) -> None:
         """Add 1 where a sum of −1, 0 and +1 reaches its maximum; its steps must be 2 or more."""
-        bias = SURE * (1 - sum(abs(weight) for weight in test.values()))
-        gate = {dim: SURE * weight for dim, weight in test.items()}
-        self.unit(gate={**gate, at.ONE: bias}, up={at.ONE: 1}, down=dict.fromkeys(outs, 1 / SURE))
+        most = sum(abs(weight) for weight in test.values())
+        self.add_where({**test, at.ONE: 1 - most}, dict.fromkeys(outs, 1.0))
+
+    def add_where(self, where: Sum, amounts: Sum) -> None:
+        """Add amounts where the sum ``where`` is 1, and nothing where it is 0, or −1 or less."""
+        gate = {dim: SURE * weight for dim, weight in where.items()}
+        down = {dim: amount / SURE for dim, amount in amounts.items()}
+        self.unit(gate=gate, up={at.ONE: 1}, down=down)
 
     def step(self, src: int, *, low: float, high: float, out: int, height: float = 1.0) -> None:
         """Add ``height`` where ``src`` is ``high`` or more, nothing where it is ``low`` or less.
@@ -81,17 +86,33 @@ class Mlp:
         Raises:
             ValueError: the ramp does not fit between the two with weights that bfloat16 holds.
         """
+        self._ramp(src, 1, at_least=(low, high), out=out, height=height)
+
+    def outside(self, src: int, *, centre: float, within: float, beyond: float, out: int) -> None:
+        """Add 1 where ``src`` is ``beyond`` or more from a centre, nothing where ``within``.
+
+        Raises:
+            ValueError: the ramp does not fit between the two with weights that bfloat16 holds.
+        """
+        for sign in (1, -1):
+            low, high = sign * centre + within, sign * centre + beyond
+            self._ramp(src, sign, at_least=(low, high), out=out, height=1.0)
+
+    def _ramp(
+        self, src: int, sign: int, *, at_least: tuple[float, float], out: int, height: float
+    ) -> None:
+        low, high = at_least
         # The ramp is 2 · 8 / slope wide: 40 % of the gap, to the nearest power of two.
         slope = 2.0 ** round(math.log2(SURE / (0.4 * (high - low))))
         middle = round((low + high) / 2 * slope / 8) * 8
-        held = middle + 8 <= 8 * 2**8  # bfloat16 has 8 bits, and these are multiples of 8
+        held = abs(middle) + 8 <= 8 * 2**8  # bfloat16 has 8 bits, and these are multiples of 8
         if not (held and low < (middle - 8) / slope < (middle + 8) / slope < high):
             raise ValueError(f"no exact ramp between {low} and {high}")
-        for end, sign in ((8, 1), (-8, -1)):
+        for end, up in ((8, 1), (-8, -1)):
             self.unit(
-                gate={src: slope, at.ONE: end - middle},
+                gate={src: sign * slope, at.ONE: end - middle},
                 up={at.ONE: 1},
-                down={out: sign * height / SURE},
+                down={out: up * height / SURE},
             )
 
     def snap(self, src: at.Dims, dst: at.Dims) -> None:

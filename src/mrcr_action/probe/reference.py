@@ -9,7 +9,7 @@ It rounds wherever vLLM does when it computes in the given dtype. To see what a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mrcr_action.probe import layout as at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mrcr_action.probe.checkpoint import Dtype
 
@@ -28,6 +28,32 @@ EPSILON = 1e-6
 """What RMSNorm adds to the mean square."""
 NOTHING = np.float32(-60)
 """An exponent below which e^x counts as 0; processors are slow with numbers that small."""
+
+
+Cached: TypeAlias = "Callable[[Array], Array]"
+"""What a layer's keys or values, tokens × HEAD, are read back from the cache as."""
+
+
+def as_they_are(x: Array) -> Array:
+    """Cached without loss."""
+    return x
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """How a server's attention departs from the plain computation; by default in nothing."""
+
+    keys: Cached = as_they_are
+    """Applied to keys behind RoPE, in every layer."""
+    values: Cached = as_they_are
+    """Applied to values, in every layer."""
+    scale: float = 1.0
+    """Times 1/√128, by which scores are multiplied."""
+    shares: Dtype = "float32"
+    """What the keys' weights are rounded to ahead of the product with the values."""
+
+
+HEALTHY = Server()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +71,33 @@ class Trace:
 
 
 def forward(
-    ids: Sequence[int], weights: Mapping[str, at.Matrix], *, dtype: Dtype = "float32"
+    ids: Sequence[int],
+    weights: Mapping[str, at.Matrix],
+    *,
+    dtype: Dtype = "float32",
+    server: Server = HEALTHY,
 ) -> Trace:
     """Run the model over token ids, each seeing those before it.
 
     ``weights`` are build.weights(). Memory grows with the square of the length: for thousands of
     tokens, not more.
     """
-    parameters = {name: rounded(w.astype(np.float32), dtype) for name, w in weights.items()}
+    return computed(ids, prepared(weights, dtype), dtype=dtype, server=server)
+
+
+def prepared(weights: Mapping[str, at.Matrix], dtype: Dtype) -> dict[str, Array]:
+    """The weights as a server loads them, for as many runs as wanted."""
+    return {name: rounded(w.astype(np.float32), dtype) for name, w in weights.items()}
+
+
+def computed(
+    ids: Sequence[int],
+    parameters: Mapping[str, Array],
+    *,
+    dtype: Dtype,
+    server: Server = HEALTHY,
+) -> Trace:
+    """As ``forward``, with weights that are ``prepared`` already."""
     stream = parameters["model.embed_tokens.weight"][list(ids)]
     residuals: list[Array] = []
     while (prefix := f"model.layers.{len(residuals)}.") + "mlp.up_proj.weight" in parameters:
@@ -62,7 +107,7 @@ def forward(
             if name.startswith(prefix)
         }
         x = normed(stream, part["input_layernorm"], dtype)
-        stream = rounded(stream + attended(x, part, dtype), dtype)
+        stream = rounded(stream + attended(x, part, dtype, server), dtype)
         x = normed(stream, part["post_attention_layernorm"], dtype)
         stream = rounded(stream + gated(x, part, dtype), dtype)
         residuals.append(stream)
@@ -87,7 +132,7 @@ def normed(x: Array, gain: Array, dtype: Dtype) -> Array:
     return rounded(rounded(x * scale, dtype) * gain, dtype)
 
 
-def attended(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:
+def attended(x: Array, part: Mapping[str, Array], dtype: Dtype, server: Server = HEALTHY) -> Array:
     """What a layer's attention adds; ``part`` has its projections by name."""
     tokens = len(x)
     angles = np.outer(np.arange(tokens), at.TURN)
@@ -98,17 +143,26 @@ def attended(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:
         a, b = np.split(y, 2, axis=1)
         return rounded(np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=1), dtype)
 
-    key = turned(rounded(x @ part["self_attn.k_proj"].T, dtype))
-    value = rounded(x @ part["self_attn.v_proj"].T, dtype)
-    queries = rounded(x @ part["self_attn.q_proj"].T, dtype)
+    def projected(name: str) -> Array:
+        y = rounded(x @ part[f"self_attn.{name}_proj"].T, dtype)
+        gain = part.get(f"self_attn.{name}_norm")
+        if gain is None:
+            return y
+        heads = (normed(head, gain, dtype) for head in np.split(y, y.shape[1] // at.HEAD, axis=1))
+        return np.concatenate([*heads], axis=1)
+
+    key = rounded(server.keys(turned(projected("k"))), dtype)
+    value = rounded(server.values(projected("v")), dtype)
+    queries = projected("q")
     future = np.triu(np.ones((tokens, tokens), dtype=bool), 1)
     seen: list[Array] = []
     for query in np.split(queries, at.HEADS, axis=1):
-        score = turned(query) @ key.T / np.float32(np.sqrt(at.HEAD))
+        score = turned(query) @ key.T * np.float32(server.scale / np.sqrt(at.HEAD))
         score[future] = -np.inf
         share = np.exp(np.maximum(score - score.max(axis=1, keepdims=True), NOTHING))
         share[share <= np.exp(NOTHING)] = 0
-        seen.append(share @ value / share.sum(axis=1, keepdims=True))
+        total = share.sum(axis=1, keepdims=True)
+        seen.append(rounded(share, server.shares) @ value / total)
     return rounded(rounded(np.concatenate(seen, axis=1), dtype) @ part["self_attn.o_proj"].T, dtype)
 
 

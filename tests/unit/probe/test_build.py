@@ -1,6 +1,7 @@
 import json
 from hashlib import sha256
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from mrcr_action.probe import build
 from mrcr_action.probe.__main__ import main
 from mrcr_action.probe.build import weights
 from mrcr_action.probe.checkpoint import Dtype, stored
+from mrcr_action.probe.variant import Architecture, Variant
 
 
 def digest(path: Path) -> str:
@@ -50,6 +52,20 @@ def test_the_safetensors_library_reads_the_weights_back(tmp_path: Path) -> None:
             assert np.array_equal(file.get_tensor(name), matrix.astype(np.float16))
 
 
+def test_a_qwen3_has_a_norm_for_queries_and_keys_in_every_layer(tmp_path: Path) -> None:
+    build(tmp_path, variant=Variant(architecture="qwen3"), dtype="float16")
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert (config["architectures"], config["model_type"]) == (["Qwen3ForCausalLM"], "qwen3")
+    assert (config["head_dim"], config["attention_bias"]) == (128, False)
+    assert "mlp_bias" not in config
+    with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
+        for layer in range(config["num_hidden_layers"]):
+            for name in ("q_norm", "k_norm"):
+                gain = file.get_tensor(f"model.layers.{layer}.self_attn.{name}.weight")
+                assert gain.shape == (128,)
+                assert np.isfinite(gain).all()
+
+
 @pytest.mark.parametrize(
     ("dtype", "number", "expected"),
     [
@@ -68,8 +84,10 @@ def test_numbers_are_rounded_to_the_nearest_and_ties_to_even(
     assert stored(np.array([number]), dtype).hex() == expected
 
 
-def test_no_weight_overflows_float16() -> None:
-    assert max(float(np.abs(matrix).max()) for matrix in weights().values()) < 65504
+@pytest.mark.parametrize("architecture", get_args(Architecture))
+def test_no_weight_overflows_float16(architecture: Architecture) -> None:
+    made = weights(Variant(architecture=architecture))
+    assert max(float(np.abs(matrix).max()) for matrix in made.values()) < 65504
 
 
 @pytest.mark.parametrize("max_len", [0, 131073])

@@ -58,6 +58,13 @@ def test_step_refuses_a_gap_too_narrow_for_bfloat16(dtype: Dtype) -> None:
         Mlp().step(at.SHARE, low=0.5, high=0.501, out=OUT)
 
 
+def test_outside_tells_a_number_that_is_off_on_either_side(dtype: Dtype) -> None:
+    mlp = Mlp()
+    mlp.outside(A, centre=1, within=0.4, beyond=0.95, out=OUT)
+    found = after(mlp, [{A: value} for value in (1, 0.75, 1.25, 0, 2, -40)], dtype)
+    assert found[:, OUT] == pytest.approx([0, 0, 0, 1, 1, 1], abs=2e-3)
+
+
 def test_snap_gives_signs_and_nothing_at_bos(dtype: Dtype) -> None:
     mlp = Mlp()
     mlp.snap((A,), (OUT,))

@@ -1,0 +1,138 @@
+"""What ``Sensitivity`` high adds: gauges of scores, keys and values, and a finely written copy.
+
+The other layers compare ±1, which survives much: an fp8 cache, scores that are a tenth too small.
+Here two heads weigh two keys whose scores are known, each segment's own ``<|assistant|>`` and
+``<|bos|>``, and carry values such that a healthy server reads 0 or 1. Where a reading is off,
+the answer is replaced by ``MARKS``, which say what was off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mrcr_action.probe import layout as at
+from mrcr_action.probe import vocabulary, wording
+from mrcr_action.probe.attention import HASH_WEIGHT
+from mrcr_action.probe.codes import tables
+from mrcr_action.probe.layer import Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mrcr_action.probe.attention import Attention, Head, Sum
+    from mrcr_action.probe.mlp import Mlp
+
+FINE: Final = 2.0**-5
+"""The amplitude in which a fine code is written on top of 1 or more. bfloat16 has three bits to
+spare for it; an fp8 format drops it, and so do 8 bits for the whole range up to ``COARSE``."""
+COARSE: Final = 64.0
+"""What one channel of keys and values holds, for nothing but to be the largest number there."""
+
+SCORE_WEIGHT: Final = 23.5
+"""2.08 nats, such that the ``<|assistant|>`` weighs 8 times as much as ``<|bos|>``."""
+SCORE_RATIO: Final = 8.0
+"""A power of two, so that it stays what it is when values are rounded."""
+SCORE_GAIN: Final = 32.0
+"""Times the reading of scores, 1.85 per unit of their scale: it is 1 where that is off by 1.7 %."""
+KEY_WEIGHT: Final = 376.0
+"""1.04 nats for ``FINE``: the ``<|assistant|>`` weighs 2.8 times as much as ``<|bos|>``."""
+KEY_RATIO: Final = 2.75
+
+MARKS: Final = dict(zip("VSkv", at.OFF, strict=True))
+"""The whole answer of a server that is off: ``V`` where values are too large or too small, which
+all other readings depend on; else ``S`` where scores are, ``k`` where keys are rounded and ``v``
+where values are, in this order."""
+LOUD: Final = 512
+"""How much more than a copied byte a mark weighs: what a server copies that is off can be loud."""
+
+
+def gauges() -> Layer:
+    """SEGMENT_HASH, SEGMENT_ORDINAL → READ → OFF: 1 where scores, values, keys are off.
+
+    Both heads give the segment's own ``<|assistant|>`` and ``<|bos|>`` the same score, to the last
+    bit, before they favour one of them.
+    """
+    layer = Layer()
+    see, mlp = layer.attention, layer.mlp
+    scores, keys = layer.heads
+    values_read, scores_read, keys_read, fine_read = at.READ
+    ordinal_weight = 128.0
+    ends = see.show({at.ASSISTANT: 1, at.BOS: 1})
+    # In powers of two like the hash's weights, so that a scale rounds all of them alike.
+    whole, rest = see.show(at.BOS, at.BOS)
+    hashes = see.show(*at.SEGMENT_HASH)
+    ordinals = see.show(*at.SEGMENT_ORDINAL)
+    (start,) = see.show(at.ASSISTANT)
+    fine, plain = see.show({at.ASSISTANT: 1 + FINE}, at.ASSISTANT)
+    see.show({at.ONE: COARSE})
+    for head in layer.heads:
+        head.favour(ends, 1024.0)
+        head.match(hashes, at.SEGMENT_HASH, HASH_WEIGHT)
+        head.match(ordinals, at.SEGMENT_ORDINAL, ordinal_weight)
+        most = HASH_WEIGHT * at.HASH_CODE + ordinal_weight * wording.ORDINALS
+        head.favour((whole,), 2048.0)
+        head.favour((rest,), most - 2048.0)
+    scores.favour((start,), SCORE_WEIGHT)
+    keys.favour((fine,), KEY_WEIGHT)
+    keys.favour((plain,), -KEY_WEIGHT)
+
+    scores.write(
+        see.carry({at.ASSISTANT: 1, at.BOS: -SCORE_RATIO}), (scores_read,), weights=(SCORE_GAIN,)
+    )
+    keys.write(see.carry({at.ASSISTANT: 1, at.BOS: -KEY_RATIO}), (keys_read,))
+    one, more = see.carry({at.ASSISTANT: 1, at.BOS: 1}, {at.ASSISTANT: 1 + FINE, at.BOS: 1 + FINE})
+    scores.write((one,), (values_read,))
+    scores.write((more, one), (fine_read, fine_read), weights=(1 / FINE, -1 / FINE))
+    see.carry({at.ONE: COARSE})
+
+    values_off, scores_off, keys_off, fine_off = at.OFF
+    mlp.outside(values_read, centre=1, within=0.004, beyond=0.034, out=values_off)
+    mlp.outside(scores_read, centre=0, within=0.3, beyond=1.2, out=scores_off)
+    mlp.outside(keys_read, centre=0, within=0.6, beyond=0.8, out=keys_off)
+    mlp.outside(fine_read, centre=1, within=0.4, beyond=0.95, out=fine_off)
+    return layer
+
+
+def copy_finely(see: Attention, head: Head) -> None:
+    """COPIED → NEXT_OF_PIECE as an ordinary copy, but carried as a base plus ``FINE`` · ±1.
+
+    The bases are 1 to 1.875 in eighths, and taken away by what a value of 1 has become: values
+    that are all too large or too small are left to the gauge.
+    """
+    (one,) = see.carry(at.ONE)
+    for n, (src, dst) in enumerate(zip(at.COPIED, at.NEXT_OF_PIECE, strict=True)):
+        base = 1 + n % 8 / 8
+        (code,) = see.carry({at.ONE: base, src: FINE})
+        head.write((code, one), (dst, dst), weights=(1 / FINE, -base / FINE))
+    see.carry({at.ONE: COARSE})
+
+
+def mark(mlp: Mlp) -> None:
+    """OFF → OUT: ``MARKS``, then ``<|end|>``; louder than any copy.
+
+    Which mark comes next is told by the last token alone: nothing else of what a server that is
+    off has read can be trusted.
+    """
+    marks = [*MARKS.items()]
+    say_first(mlp, {at.ASSISTANT: 1}, marks, otherwise=None)
+    for n, (letter, off) in enumerate(marks):
+        code = tables().token[vocabulary.encode(letter)[0]]
+        # 24 / 8 − 2 is 1 at the letter itself, and less than 0 at any other token.
+        after = dict(zip(at.TOKEN, (code / 8).tolist(), strict=True)) | {at.ONE: -2.0}
+        say_first(mlp, after, marks[n + 1 :] if n else [], otherwise=off)
+
+
+def say_first(
+    mlp: Mlp, where: Sum, marks: Sequence[tuple[str, int]], *, otherwise: int | None
+) -> None:
+    """Where a sum is 1, say the first of some marks that is on; ``<|end|>`` if only a flag is."""
+    said = [(vocabulary.encode(letter)[0], off) for letter, off in marks]
+    if otherwise is not None:
+        said.append((vocabulary.END, otherwise))
+    for n, (token, off) in enumerate(said):
+        others = {earlier: -1.0 for _, earlier in said[:n]}
+        test = {**where, **others, off: 1.0, at.ONE: where.get(at.ONE, 0.0) - 1}
+        # From 0 and 1 to −1 and 1: nothing is said by half.
+        test = {dim: 2 * weight for dim, weight in test.items()}
+        test[at.ONE] -= 1
+        mlp.add_where(test, dict(zip(at.OUT, LOUD * tables().token[token], strict=True)))
