@@ -19,6 +19,7 @@ checkpoint     the file of weights
 build          all weights by name, and the other files that vLLM loads
 reference      the forward pass in numpy, for tests and for looking inside
 faults         imprecise servers for it
+positions      how clearly positions are told apart in long contexts
 =============  ==================================================================
 """
 

@@ -38,6 +38,12 @@ KEY_WEIGHT: Final = 376.0
 """1.04 nats for ``FINE``: the ``<|assistant|>`` weighs 2.8 times as much as ``<|bos|>``."""
 KEY_RATIO: Final = 2.75
 
+WELL: Final = (1.0, 0.0, 0.0, 1.0)
+"""What a healthy server reads, in the order of ``layout.READ``: values, scores, fine keys, fine
+values."""
+RISE: Final = (2.0**-7, 0.5, 0.65, 0.5)
+"""How far from that a flag begins to rise; see where the ramps are made."""
+
 MARKS: Final = dict(zip("VSkv", at.OFF, strict=True))
 """The whole answer of a server that is off: ``V`` where values are too large or too small, which
 all other readings depend on; else ``S`` where scores are, ``k`` where keys are rounded and ``v``
@@ -86,6 +92,7 @@ def gauges() -> Layer:
     see.carry({at.ONE: COARSE})
 
     values_off, scores_off, keys_off, fine_off = at.OFF
+    # From RISE on; they are 1 from 0.023, 1, 0.72 and 0.75 on.
     mlp.outside(values_read, centre=1, within=0.004, beyond=0.034, out=values_off)
     mlp.outside(scores_read, centre=0, within=0.3, beyond=1.2, out=scores_off)
     mlp.outside(keys_read, centre=0, within=0.6, beyond=0.8, out=keys_off)

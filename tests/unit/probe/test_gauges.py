@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.unit.probe.bees import ANSWER, PROMPT
 
 from mrcr_action.probe import layout as at
 from mrcr_action.probe.build import weights
 from mrcr_action.probe.faults import E4M3, E5M2, FAULTS, integers
+from mrcr_action.probe.gauges import RISE, WELL
 from mrcr_action.probe.layers import all_layers
 from mrcr_action.probe.reference import Server, Trace, computed, prepared
 from mrcr_action.probe.variant import Variant
-from mrcr_action.probe.vocabulary import decode, encode
+from mrcr_action.probe.vocabulary import END, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,16 +25,6 @@ if TYPE_CHECKING:
     from mrcr_action.probe.reference import Array, Cached
     from mrcr_action.probe.variant import Architecture
 
-PIECES = ("Dear bees,\n\nhum 🐝", "# Hum\n\nhum, hum", "Hum hum.")
-PROMPT = encode(
-    "<|bos|><|user|>Hi<|end|>"
-    + "".join(
-        f"<|user|>write a poem about bees<|end|><|assistant|>{piece}<|end|>" for piece in PIECES
-    )
-    + "<|user|>Prepend aYooSG8CQg to the 2nd (1 indexed) poem about bees. Do not include any other"
-    " text in your response.<|end|><|assistant|>"
-)
-ANSWER = encode("aYooSG8CQg" + PIECES[1] + "<|end|>")
 SAID = slice(len(PROMPT) - 1, None)
 
 
@@ -51,7 +43,7 @@ def marks(server: Server) -> str:
     """What greedy decoding answers, a few tokens of it."""
     said: list[int] = []
     model = parameters("llama", "bfloat16")
-    while len(said) < 4 and (not said or said[-1] != encode("<|end|>")[0]):
+    while len(said) < 4 and (not said or said[-1] != END):
         trace = computed(PROMPT + said, model, dtype="bfloat16", server=server)
         said.append(trace.greedy()[-1])
     return decode(said)
@@ -69,9 +61,9 @@ def test_a_healthy_server_reads_far_within_the_limits(
     assert trace.greedy()[SAID] == ANSWER
     best = np.sort(trace.logits[SAID], axis=1)
     assert float((best[:, -1] - best[:, -2]).min()) > 55
-    read = np.abs(trace.residuals[20][SAID][:, at.READ] - np.array([1, 0, 0, 1]))
-    # Where the flags begin to rise; a third of it is the most that rounding may do.
-    assert (read.max(axis=0) <= np.array([0.0078, 0.5, 0.65, 0.5]) / 3).all()
+    read = np.abs(trace.residuals[20][SAID][:, at.READ] - np.array(WELL))
+    # A third of what a flag needs to begin to rise is the most that rounding may do.
+    assert (read.max(axis=0) <= np.array(RISE) / 3).all()
 
 
 @pytest.mark.parametrize(

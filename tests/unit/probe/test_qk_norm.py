@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.unit.probe.bees import ANSWER, PROMPT
 
 from mrcr_action.probe import layout as at
 from mrcr_action.probe.build import weights
@@ -13,35 +14,25 @@ from mrcr_action.probe.layers import all_layers
 from mrcr_action.probe.qk_norm import CONSTANT_CHANNELS, TRADED, normed_key, normed_query
 from mrcr_action.probe.reference import Array, forward, normed, rounded
 from mrcr_action.probe.variant import Variant
-from mrcr_action.probe.vocabulary import ASSISTANT, encode
+from mrcr_action.probe.vocabulary import ASSISTANT
 
 if TYPE_CHECKING:
     from mrcr_action.probe.checkpoint import Dtype
 
-PIECES = ("Dear bees, hum", "# Hum\n\nhum", "– hum")
-CONVERSATION = "<|bos|><|user|>Hi<|end|>" + "".join(
-    f"<|user|>write a poem about bees<|end|><|assistant|>{piece}<|end|>" for piece in PIECES
-)
-QUESTION = (
-    "<|user|>Prepend aYooSG8CQg to the 2nd (1 indexed) poem about bees. Do not include any other"
-    " text in your response.<|end|><|assistant|>"
-)
-ANSWER = encode("aYooSG8CQg" + PIECES[1] + "<|end|>")
 DTYPES = ("bfloat16", "float16", "float32")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_qwen3_answers_exactly_and_as_clearly_as_a_llama(dtype: Dtype) -> None:
-    prompt = encode(CONVERSATION + QUESTION)
     qwen3, llama = (
-        forward(prompt + ANSWER[:-1], weights(variant), dtype=dtype)
+        forward(PROMPT + ANSWER[:-1], weights(variant), dtype=dtype)
         for variant in (Variant(architecture="qwen3"), Variant())
     )
-    assert qwen3.greedy()[len(prompt) - 1 :] == ANSWER
-    best = np.sort(qwen3.logits[len(prompt) - 1 :], axis=1)
+    assert qwen3.greedy()[len(PROMPT) - 1 :] == ANSWER
+    best = np.sort(qwen3.logits[len(PROMPT) - 1 :], axis=1)
     assert float((best[:, -1] - best[:, -2]).min()) > 55
     for ours, theirs in zip(qwen3.residuals, llama.residuals, strict=True):
-        starts = [n for n, token in enumerate(prompt) if token == ASSISTANT]
+        starts = [n for n, token in enumerate(PROMPT) if token == ASSISTANT]
         assert ours[starts] == pytest.approx(theirs[starts], abs=0.07)
 
 
