@@ -70,6 +70,7 @@ docs/probe.md and docs/detection.md.
 examples:
   mrcr probe                                          serve it with vLLM here
   mrcr probe --server-args "--kv-cache-dtype fp8"     with the flags that are to be tested
+  mrcr probe --sensitivity high                       a few percent off is red, too
   mrcr probe --build probe                            for a vLLM elsewhere, and then:
   mrcr probe --base-url http://HOST:8000              attach to that one
 """
@@ -213,6 +214,13 @@ def _fill_probe(probe: argparse.ArgumentParser) -> None:
         choices=["llama", "qwen3"],
         default="llama",
         help="the model class that serves it; qwen3 norms queries and keys (default: llama)",
+    )
+    probe.add_argument(
+        "--head-size",
+        type=int,
+        choices=[128, 64],
+        default=128,
+        help="channels of an attention head (default: 128)",
     )
     probe.add_argument(
         "--sensitivity",

@@ -99,11 +99,14 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _probe(options: argparse.Namespace) -> int:
-    from mrcr_action.commands.probe import build_command, probe_command
+    from mrcr_action.commands.probe import build_command, probe_command, variant_of
     from mrcr_action.config.flags import given_flags
-    from mrcr_action.probe.variant import Variant
 
-    variant = Variant(architecture=options.architecture, sensitivity=options.sensitivity)
+    variant = variant_of(
+        architecture=options.architecture,
+        head_size=options.head_size,
+        sensitivity=options.sensitivity,
+    )
     if options.build is not None:
         return build_command(options.build, variant=variant, dtype=options.dtype)
     return probe_command(

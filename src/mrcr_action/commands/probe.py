@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 import shutil
 from dataclasses import replace
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mrcr_action.probe.checkpoint import Dtype
-    from mrcr_action.probe.variant import Variant
+    from mrcr_action.probe.variant import Architecture, HeadSize, Sensitivity, Variant
 
 SERVED = "probe"
 """Name that the model is served under."""
@@ -74,7 +75,8 @@ def probe_command(
             f" {LEAST_LENGTH} and at most {LONGEST:,}"
         )
     folder = _folder()
-    rows = folder / f"rows-{tokens}"
+    # Which rows are left out because the model cannot read them depends on its heads.
+    rows = folder / f"rows-{tokens}-{variant.head_size}"
     model = folder / "-".join(["model", *variant.parts()])
     _make(model, variant, rows, tokens)
     given = dict(flags)
@@ -104,6 +106,24 @@ def probe_command(
     return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
 
 
+def variant_of(
+    *, architecture: Architecture, head_size: HeadSize, sensitivity: Sensitivity
+) -> Variant:
+    """The form of the model that flags ask for.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from mrcr_action.probe.variant import Variant
+
+    try:
+        return Variant(architecture=architecture, head_size=head_size, sensitivity=sensitivity)
+    except ValueError as error:
+        raise UsageError(
+            f"--architecture {architecture} --head-size {head_size}: {error}"
+        ) from error
+
+
 def _folder() -> Path:
     """Where the model and its rows are kept, by the code that makes them."""
     from mrcr_action import probe
@@ -123,6 +143,7 @@ def _make(model: Path, variant: Variant, rows: Path, tokens: int) -> None:
     """
     from mrcr_action.data.writer import write_parquet
     from mrcr_action.probe import build
+    from mrcr_action.probe.collisions import rivals
     from mrcr_action.probe.rows import rows as made
 
     folder = model.parent
@@ -133,10 +154,15 @@ def _make(model: Path, variant: Variant, rows: Path, tokens: int) -> None:
             if not rows.exists():
                 partial = folder / f".{rows.name}.partial"
                 shutil.rmtree(partial, ignore_errors=True)
-                write_parquet(made(tokens), partial)
+                read = (row for row in made(tokens) if not rivals(_asked(row), variant.shape))
+                write_parquet(read, partial)
                 partial.rename(rows)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def _asked(row: Mapping[str, Any]) -> list[str]:
+    return [m["content"] for m in json.loads(row["prompt"]) if m["role"] == "user"]
 
 
 def build_command(directory: str, *, variant: Variant, dtype: Dtype) -> int:

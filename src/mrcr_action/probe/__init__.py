@@ -11,12 +11,14 @@ layout         which dimensions of the residual stream and which RoPE pairs hold
 codes          the ±1 codes that tokens, phrases, identities and counts are told apart by
 attention      the kinds of attention head
 mlp            the kinds of MLP unit
+starts         heads that weigh two keys of known scores
 layer, layers  the 21 layers, each a few of those
 gauges         the layer that high sensitivity adds
 qk_norm        the norms of queries and keys that a Qwen3 has
 variant        which of its forms the model is written in
 checkpoint     the file of weights
 build          all weights by name, and the other files that vLLM loads
+collisions     rows that a hash of few bits misreads
 reference      the forward pass in numpy, for tests and for looking inside
 faults         imprecise servers for it
 positions      how clearly positions are told apart in long contexts

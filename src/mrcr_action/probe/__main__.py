@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from mrcr_action.probe.build import DEFAULT_MAX_LEN, build
 from mrcr_action.probe.checkpoint import Dtype
-from mrcr_action.probe.variant import Architecture, Sensitivity, Variant
+from mrcr_action.probe.variant import Architecture, HeadSize, Sensitivity, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,13 +23,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("directory", type=Path, help="where to write; made if missing")
     parser.add_argument("--architecture", choices=get_args(Architecture), default="llama")
+    parser.add_argument("--head-size", type=int, choices=get_args(HeadSize), default=128)
     parser.add_argument("--sensitivity", choices=get_args(Sensitivity), default="normal")
     parser.add_argument("--dtype", choices=get_args(Dtype), default="bfloat16")
     parser.add_argument(
         "--max-len", type=int, default=DEFAULT_MAX_LEN, help="longest context, in tokens (bytes)"
     )
     options = parser.parse_args(argv)
-    variant = Variant(architecture=options.architecture, sensitivity=options.sensitivity)
+    variant = Variant(
+        architecture=options.architecture,
+        head_size=options.head_size,
+        sensitivity=options.sensitivity,
+    )
     build(options.directory, variant=variant, dtype=options.dtype, max_len=options.max_len)
     return 0
 

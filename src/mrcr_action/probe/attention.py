@@ -1,7 +1,8 @@
 """The kinds of attention head, each a way to add to a head's score.
 
 A head looks where its score is largest. The score of a key is the dot product of the head's
-query with it, divided by √128. It is put together from three kinds of term:
+query with it, divided by the root of the head's size, √128. It is put together from three kinds
+of term:
 
 - ``at_distance``, ``nearest`` and ``turn`` score a key by its distance, through RoPE's fast pairs;
 - ``match`` compares a group of dimensions of the query's token with what keys ``show``;
@@ -23,17 +24,15 @@ from mrcr_action.probe import layout as at
 
 Sum = Mapping[int, float]
 """A weighted sum of dimensions of the residual stream: weights by dimension."""
+Move = tuple["int | Sum", at.Dims]
+"""Something to carry, and the dimensions that it is added to."""
 Channels = tuple[int, ...]
 """Some channels of keys or values."""
 Kernel = tuple[tuple[int, float, float], ...]
 """Σ amplitude · cos(turn of the pair · distance + phase): (pair, amplitude, phase) for each."""
 
-ROOT = math.sqrt(at.HEAD)
-"""What attention divides scores by: ``weight`` w adds w / √128 nats for each agreeing channel."""
 OVERRIDE = 8192.0
-"""A weight (724 nats) that outdoes all distance terms together."""
-HASH_WEIGHT = 32.0
-"""For comparing hashes: 136 nats between equal and unrelated ones, each flip costs 5.7."""
+"""A weight (724 nats or more) that outdoes all distance terms together."""
 
 AT_DISTANCE = (64.0, 32.0, 24.0, 16.0, *repeat(12.0, 10))
 """Nats for each fast pair; at least 13 nats between the wanted distance and any other up to
@@ -75,37 +74,56 @@ def kernel_score(kernel: Kernel, distance: float) -> float:
 class Attention:
     """The attention matrices of one layer, rows by channel, and the channels still free.
 
-    Two heads ask; they share the keys and the values. ``heads`` fill the queries and the output.
+    Two heads ask. They share one head of keys and values, or each has its own. ``heads`` fill the
+    queries and the output.
     """
 
-    def __init__(self) -> None:
-        self.query = np.zeros((at.HEADS * at.HEAD, at.HIDDEN))
-        self.key = np.zeros((at.HEAD, at.HIDDEN))
-        self.value = np.zeros((at.HEAD, at.HIDDEN))
-        self.output = np.zeros((at.HIDDEN, at.HEADS * at.HEAD))
-        self.heads = (Head(self, 0), Head(self, at.HEAD))
-        self._free_keys = iter(at.SLOW)
-        self._free_values = iter(range(at.HEAD))
+    def __init__(self, shape: at.Shape = at.WIDE) -> None:
+        self.shape = shape
+        self.query = np.zeros((at.HEADS * shape.head, at.HIDDEN))
+        self.key = np.zeros((shape.key_heads * shape.head, at.HIDDEN))
+        self.value = np.zeros((shape.key_heads * shape.head, at.HIDDEN))
+        self.output = np.zeros((at.HIDDEN, at.HEADS * shape.head))
+        sources = [Source(self, n * shape.head) for n in range(shape.key_heads)]
+        self.heads = (Head(self, 0, sources[0]), Head(self, shape.head, sources[-1]))
+
+    def split(self, moves: Sequence[Move]) -> list[tuple[Head, list[Move]]]:
+        """Give the first head what it can carry, and the second the rest if values are its own."""
+        first, second = self.heads
+        room = self.shape.head
+        parts = [(first, [*moves[:room]]), (second, [*moves[room:]])]
+        return [(head, part) for head, part in parts if part]
+
+
+class Source:
+    """The keys and values that one query head or both look at; ``first`` is the first channel."""
+
+    def __init__(self, attention: Attention, first: int) -> None:
+        shape = attention.shape
+        channels = slice(first, first + shape.head)
+        self._keys, self._values = attention.key[channels], attention.value[channels]
+        self._free_keys = iter(shape.content)
+        self._free_values = iter(range(shape.head))
         # Every key but <|bos|> can be told by its distance.
         for pair in at.FAST:
-            self.key[pair, at.ONE] = 1
-            self.key[pair, at.BOS] = -1
+            self._keys[pair, at.ONE] = 1
+            self._keys[pair, at.BOS] = -1
 
     def show(self, *features: int | Sum) -> Channels:
         """Put dimensions, or sums of them, into key channels.
 
         Raises:
-            ValueError: more than 80 channels are shown.
+            ValueError: more are shown than the shape has channels for contents.
         """
-        return tuple(_fill(self.key, self._free_keys, feature) for feature in features)
+        return tuple(_fill(self._keys, self._free_keys, feature) for feature in features)
 
     def carry(self, *features: int | Sum) -> Channels:
         """Put dimensions, or sums of them, into value channels.
 
         Raises:
-            ValueError: more than 128 channels are carried.
+            ValueError: more are carried than a head has channels.
         """
-        return tuple(_fill(self.value, self._free_values, feature) for feature in features)
+        return tuple(_fill(self._values, self._free_values, feature) for feature in features)
 
 
 def _fill(matrix: at.Matrix, free: Iterator[int], feature: int | Sum) -> int:
@@ -118,15 +136,23 @@ def _fill(matrix: at.Matrix, free: Iterator[int], feature: int | Sum) -> int:
 class Head:
     """One query head of a layer; ``first`` is its first query channel."""
 
-    def __init__(self, attention: Attention, first: int) -> None:
+    def __init__(self, attention: Attention, first: int, source: Source) -> None:
         self._attention = attention
         self._first = first
+        self._source = source
+        self.show = source.show
+        self.carry = source.carry
+
+    def shares_with(self, other: Head) -> bool:
+        """Whether what one of them shows and carries is there for the other, too."""
+        return self._source is other._source
 
     def turn(self, pair: int, nats: float, phase: float) -> None:
         """Score keys by nats · cos(turn of the pair · distance + phase)."""
-        x, y = self._first + pair, self._first + pair + at.HEAD // 2
-        self._attention.query[x, at.ONE] += nats * ROOT * math.cos(phase)
-        self._attention.query[y, at.ONE] += nats * ROOT * math.sin(phase)
+        shape = self._attention.shape
+        x, y = self._first + pair, self._first + pair + shape.pairs
+        self._attention.query[x, at.ONE] += nats * shape.root * math.cos(phase)
+        self._attention.query[y, at.ONE] += nats * shape.root * math.sin(phase)
 
     def at_distance(self, distance: int) -> None:
         """Look at the token exactly so many tokens back."""
@@ -141,12 +167,12 @@ class Head:
     def match(
         self, shown: Channels, dims: at.Dims, weight: float, *, signs: Iterable[float] = repeat(1.0)
     ) -> None:
-        """Score keys by weight / √128 · Σ sign · (the query's dimension) · (the key's channel)."""
+        """Score keys by weight / root · Σ sign · (the query's dimension) · (the key's channel)."""
         for channel, dim, sign in zip(shown, dims, signs, strict=False):
             self._attention.query[self._first + channel, dim] += weight * sign
 
     def favour(self, shown: Channels, weight: float) -> None:
-        """Score keys by weight / √128 · (the sum of their channels), for every query."""
+        """Score keys by weight / root · (the sum of their channels), for every query."""
         self.match(shown, (at.ONE,) * len(shown), weight)
 
     def write(
@@ -155,3 +181,8 @@ class Head:
         """Add what the head sees in some channels to as many dimensions, weighted."""
         for channel, dim, weight in zip(carried, dims, weights, strict=False):
             self._attention.output[dim, self._first + channel] += weight
+
+    def move(self, moves: Iterable[Move]) -> None:
+        """Carry features, and add what the head sees of each to some dimensions."""
+        for feature, dims in moves:
+            self.write(self.carry(feature) * len(dims), dims)

@@ -72,7 +72,7 @@ def weights(variant: Variant = DEFAULT) -> dict[str, at.Matrix]:
         "model.norm.weight": norm,
         "lm_head.weight": unembeddings(),
     }
-    for index, layer in enumerate(all_layers(variant.sensitivity)):
+    for index, layer in enumerate(all_layers(variant)):
         parts = {
             "input_layernorm": norm,
             **_queries_and_keys(layer.attention, variant.architecture),
@@ -125,6 +125,8 @@ def unembeddings() -> at.Matrix:
 
 
 def _config(variant: Variant, dtype: Dtype, max_len: int) -> dict[str, Any]:
+    shape = variant.shape
+    turned = {} if shape.turned == 1 else {"partial_rotary_factor": shape.turned}
     return {
         "architectures": [ARCHITECTURES[variant.architecture]],
         "model_type": variant.architecture,
@@ -132,16 +134,17 @@ def _config(variant: Variant, dtype: Dtype, max_len: int) -> dict[str, Any]:
         "vocab_size": vocabulary.SIZE,
         "hidden_size": at.HIDDEN,
         "intermediate_size": at.INTERMEDIATE,
-        "num_hidden_layers": len(all_layers(variant.sensitivity)),
+        "num_hidden_layers": len(all_layers(variant)),
         "num_attention_heads": at.HEADS,
-        "num_key_value_heads": 1,
-        "head_dim": at.HEAD,
+        "num_key_value_heads": shape.key_heads,
+        "head_dim": shape.head,
         "hidden_act": "silu",
         "max_position_embeddings": max_len,
         "rms_norm_eps": 1e-6,
         # Transformers 5 reads the first spelling, transformers 4 the second.
-        "rope_parameters": {"rope_type": "default", "rope_theta": at.ROPE_THETA},
-        "rope_theta": at.ROPE_THETA,
+        "rope_parameters": {"rope_type": "default", "rope_theta": shape.rope_theta, **turned},
+        "rope_theta": shape.rope_theta,
+        **turned,
         "attention_bias": False,
         **({"mlp_bias": False} if variant.architecture == "llama" else {}),
         "tie_word_embeddings": False,

@@ -8,19 +8,22 @@ the answer is replaced by ``MARKS``, which say what was off.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from mrcr_action.probe import layout as at
-from mrcr_action.probe import vocabulary, wording
-from mrcr_action.probe.attention import HASH_WEIGHT
+from mrcr_action.probe import vocabulary
 from mrcr_action.probe.codes import tables
 from mrcr_action.probe.layer import Layer
+from mrcr_action.probe.starts import show_starts, start_score, weigh_starts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mrcr_action.probe.attention import Attention, Head, Sum
+    from mrcr_action.probe.attention import Head, Sum
+    from mrcr_action.probe.layout import Shape
     from mrcr_action.probe.mlp import Mlp
+    from mrcr_action.probe.starts import Starts
 
 FINE: Final = 2.0**-5
 """The amplitude in which a fine code is written on top of 1 or more. bfloat16 has three bits to
@@ -28,14 +31,16 @@ spare for it; an fp8 format drops it, and so do 8 bits for the whole range up to
 COARSE: Final = 64.0
 """What one channel of keys and values holds, for nothing but to be the largest number there."""
 
-SCORE_WEIGHT: Final = 23.5
-"""2.08 nats, such that the ``<|assistant|>`` weighs 8 times as much as ``<|bos|>``."""
+HIGH: Final = 1 + FINE
+
+SCORE_NATS: Final = 23.5 / 128**0.5
+"""2.08, such that the ``<|assistant|>`` weighs 8 times as much as ``<|bos|>``."""
 SCORE_RATIO: Final = 8.0
 """A power of two, so that it stays what it is when values are rounded."""
 SCORE_GAIN: Final = 32.0
 """Times the reading of scores, 1.85 per unit of their scale: it is 1 where that is off by 1.7 %."""
-KEY_WEIGHT: Final = 376.0
-"""1.04 nats for ``FINE``: the ``<|assistant|>`` weighs 2.8 times as much as ``<|bos|>``."""
+KEY_NATS: Final = 376 / 32 / 128**0.5
+"""1.04 for ``FINE``, such that the ``<|assistant|>`` weighs 2.8 times as much as ``<|bos|>``."""
 KEY_RATIO: Final = 2.75
 
 WELL: Final = (1.0, 0.0, 0.0, 1.0)
@@ -52,44 +57,36 @@ LOUD: Final = 512
 """How much more than a copied byte a mark weighs: what a server copies that is off can be loud."""
 
 
-def gauges() -> Layer:
+def gauges(shape: Shape) -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL → READ → OFF: 1 where scores, values, keys are off.
 
     Both heads give the segment's own ``<|assistant|>`` and ``<|bos|>`` the same score, to the last
     bit, before they favour one of them.
     """
-    layer = Layer()
-    see, mlp = layer.attention, layer.mlp
+    layer = Layer(shape)
+    mlp = layer.mlp
     scores, keys = layer.heads
     values_read, scores_read, keys_read, fine_read = at.READ
-    ordinal_weight = 128.0
-    ends = see.show({at.ASSISTANT: 1, at.BOS: 1})
-    # In powers of two like the hash's weights, so that a scale rounds all of them alike.
-    whole, rest = see.show(at.BOS, at.BOS)
-    hashes = see.show(*at.SEGMENT_HASH)
-    ordinals = see.show(*at.SEGMENT_ORDINAL)
-    (start,) = see.show(at.ASSISTANT)
-    fine, plain = see.show({at.ASSISTANT: 1 + FINE}, at.ASSISTANT)
-    see.show({at.ONE: COARSE})
-    for head in layer.heads:
-        head.favour(ends, 1024.0)
-        head.match(hashes, at.SEGMENT_HASH, HASH_WEIGHT)
-        head.match(ordinals, at.SEGMENT_ORDINAL, ordinal_weight)
-        most = HASH_WEIGHT * at.HASH_CODE + ordinal_weight * wording.ORDINALS
-        head.favour((whole,), 2048.0)
-        head.favour((rest,), most - 2048.0)
-    scores.favour((start,), SCORE_WEIGHT)
-    keys.favour((fine,), KEY_WEIGHT)
-    keys.favour((plain,), -KEY_WEIGHT)
 
-    scores.write(
-        see.carry({at.ASSISTANT: 1, at.BOS: -SCORE_RATIO}), (scores_read,), weights=(SCORE_GAIN,)
-    )
-    keys.write(see.carry({at.ASSISTANT: 1, at.BOS: -KEY_RATIO}), (keys_read,))
-    one, more = see.carry({at.ASSISTANT: 1, at.BOS: 1}, {at.ASSISTANT: 1 + FINE, at.BOS: 1 + FINE})
+    shown = show_starts(scores, shape)
+    (start,) = scores.show(at.ASSISTANT)
+    scores.favour((start,), SCORE_NATS * shape.root)
+    (side,) = scores.carry({at.ASSISTANT: 1, at.BOS: -SCORE_RATIO})
+    scores.write((side,), (scores_read,), weights=(SCORE_GAIN,))
+    one, more = scores.carry({at.ASSISTANT: 1, at.BOS: 1}, {at.ASSISTANT: HIGH, at.BOS: HIGH})
     scores.write((one,), (values_read,))
     scores.write((more, one), (fine_read, fine_read), weights=(1 / FINE, -1 / FINE))
-    see.carry({at.ONE: COARSE})
+    _weigh_in_powers(scores, shape, shown)
+    _make_coarse(scores)
+
+    if not keys.shares_with(scores):
+        shown = show_starts(keys, shape)
+    fine, plain = keys.show({at.ASSISTANT: HIGH}, at.ASSISTANT)
+    keys.favour((fine,), KEY_NATS / FINE * shape.root)
+    keys.favour((plain,), -KEY_NATS / FINE * shape.root)
+    keys.write(keys.carry({at.ASSISTANT: 1, at.BOS: -KEY_RATIO}), (keys_read,))
+    _weigh_in_powers(keys, shape, shown)
+    _make_coarse(keys)
 
     values_off, scores_off, keys_off, fine_off = at.OFF
     # From RISE on; they are 1 from 0.023, 1, 0.72 and 0.75 on.
@@ -100,18 +97,35 @@ def gauges() -> Layer:
     return layer
 
 
-def copy_finely(see: Attention, head: Head) -> None:
+def _weigh_in_powers(head: Head, shape: Shape, shown: Starts) -> None:
+    """Weigh starts, with ``<|bos|>`` in two powers of two as all else is.
+
+    A server that multiplies queries by the scale then rounds all of them alike.
+    """
+    weigh_starts(head, shape, shown)
+    score = start_score(shape)
+    rest = score - 2.0 ** math.floor(math.log2(score))
+    head.favour(shown.bos, -rest)
+    head.favour(head.show(at.BOS), rest)
+
+
+def _make_coarse(head: Head) -> None:
+    head.show({at.ONE: COARSE})
+    head.carry({at.ONE: COARSE})
+
+
+def copy_finely(head: Head) -> None:
     """COPIED → NEXT_OF_PIECE as an ordinary copy, but carried as a base plus ``FINE`` · ±1.
 
     The bases are 1 to 1.875 in eighths, and taken away by what a value of 1 has become: values
     that are all too large or too small are left to the gauge.
     """
-    (one,) = see.carry(at.ONE)
+    (one,) = head.carry(at.ONE)
     for n, (src, dst) in enumerate(zip(at.COPIED, at.NEXT_OF_PIECE, strict=True)):
         base = 1 + n % 8 / 8
-        (code,) = see.carry({at.ONE: base, src: FINE})
+        (code,) = head.carry({at.ONE: base, src: FINE})
         head.write((code, one), (dst, dst), weights=(1 / FINE, -base / FINE))
-    see.carry({at.ONE: COARSE})
+    head.carry({at.ONE: COARSE})
 
 
 def mark(mlp: Mlp) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from mrcr_action.probe.attention import Attention, Head
+from mrcr_action.probe.attention import Attention
 from mrcr_action.probe.mlp import Mlp
 
+if TYPE_CHECKING:
+    from mrcr_action.probe.layout import Shape
 
-@dataclass(frozen=True, slots=True)
+
 class Layer:
     """One decoder layer: attention, then an MLP that sees what the attention added."""
 
-    attention: Attention = field(default_factory=Attention)
-    mlp: Mlp = field(default_factory=Mlp)
-
-    @property
-    def heads(self) -> tuple[Head, Head]:
-        """The layer's two query heads."""
-        return self.attention.heads
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.attention = Attention(shape)
+        self.mlp = Mlp()
+        self.heads = self.attention.heads

@@ -16,70 +16,69 @@ from mrcr_action.probe.attention import (
     FAR_KERNEL,
     FAR_REACH,
     FAR_RESOLUTION,
-    HASH_WEIGHT,
     NEAR_KERNEL,
     NEAR_REACH,
     NEAR_RESOLUTION,
     NEARER,
     OVERRIDE,
-    ROOT,
-    Channels,
-    Kernel,
-    Sum,
     kernel_score,
 )
 from mrcr_action.probe.codes import Codes, sequence_code, shifted, tables
 from mrcr_action.probe.gauges import copy_finely, gauges, mark
 from mrcr_action.probe.layer import Layer
+from mrcr_action.probe.starts import show_starts, weigh_starts
+from mrcr_action.probe.variant import DEFAULT, Variant
 from mrcr_action.probe.vocabulary import encode
 from mrcr_action.sample import NONCE_LENGTH
 
 if TYPE_CHECKING:
-    from mrcr_action.probe.variant import Sensitivity
+    from mrcr_action.probe.attention import Channels, Head, Kernel, Sum
+    from mrcr_action.probe.layout import Shape
 
 
-def all_layers(sensitivity: Sensitivity = "normal") -> list[Layer]:
+def all_layers(variant: Variant = DEFAULT) -> list[Layer]:
     """The model's layers, first to last: 21, or 22 with the gauges."""
+    shape = variant.shape
+    high = variant.sensitivity == "high"
     return [
-        *(phrase_code(step) for step in range(3)),
-        spot_phrases(),
-        *(identity_hash(step) for step in range(len(wording.IDENTITY_STEPS))),
-        fetch_identities(),
-        count_and_find_nonce(),
-        near_hop(),
-        far_hop(),
-        exact_segment(),
-        *(offset_phase(index) for index in range(len(at.PHASE_PAIRS))),
-        *([gauges()] if sensitivity == "high" else []),
-        copy(sensitivity),
+        *(phrase_code(shape, step) for step in range(3)),
+        spot_phrases(shape),
+        *(identity_hash(shape, step) for step in range(len(wording.IDENTITY_STEPS))),
+        fetch_identities(shape),
+        count_and_find_nonce(shape),
+        near_hop(shape),
+        far_hop(shape),
+        exact_segment(shape),
+        *(offset_phase(shape, index) for index in range(len(at.PHASE_PAIRS))),
+        *([gauges(shape)] if high else []),
+        copy(shape, finely=high),
     ]
 
 
-def phrase_code(step: int) -> Layer:
+def phrase_code(shape: Shape, step: int) -> Layer:
     """PHRASE ← PHRASE · shifted PHRASE of the token 1, 2, 4 back: a code of the last 8 tokens.
 
     The idle second head fetches, in step 0, COPIED, and in step 1, ORDINAL_DIGIT.
     """
-    layer = Layer()
-    see, mlp = layer.attention, layer.mlp
+    layer = Layer(shape)
     distance = 2**step
     first, second = layer.heads
     factors = at.SCRATCH[: at.PHRASE_CODE]
     first.at_distance(distance)
-    first.write(see.carry(*shifted(at.PHRASE, distance)), factors)
-    mlp.multiply(at.PHRASE, factors)
+    first.write(first.carry(*shifted(at.PHRASE, distance)), factors)
+    layer.mlp.multiply(at.PHRASE, factors)
     if step == 0:
         second.at_distance(wording.COPY_DISTANCE)
-        second.write(see.carry(*at.TOKEN), at.COPIED)
+        second.write(second.carry(*at.TOKEN), at.COPIED)
     if step == 1:
         second.at_distance(wording.ORDINAL_DISTANCE)
-        second.write(see.carry(*at.DIGIT), at.ORDINAL_DIGIT)
+        second.write(second.carry(*at.DIGIT), at.ORDINAL_DIGIT)
     return layer
 
 
-def spot_phrases() -> Layer:
+def spot_phrases(shape: Shape) -> Layer:
     """PHRASE, ORDINAL_DIGIT → OPENED, IN_NONCE, ORDINAL, at the last token of an opening."""
-    layer = Layer()
+    layer = Layer(shape)
     opened = at.OPENED[0]
     for phrase in wording.REQUEST_OPENINGS:
         layer.mlp.detect(_phrase_test(phrase), (opened,))
@@ -91,43 +90,49 @@ def spot_phrases() -> Layer:
     return layer
 
 
-def identity_hash(step: int) -> Layer:
+def identity_hash(shape: Shape, step: int) -> Layer:
     """HASH, COUNT ← their products over twice as many tokens, back to the last opening.
 
     A token that has an opening within reach (OPENED) looks at ``<|bos|>``, where HASH and COUNT
     are 1, and so keeps what it has. IN_NONCE, IN_REPLY and ORDINAL are handed on from the opening.
     """
-    layer = Layer()
-    see, head = layer.attention, layer.heads[0]
+    layer = Layer(shape)
     distance = wording.IDENTITY_STEPS[step]
     opened, opened_further = at.OPENED[step : step + 2]
-    head.at_distance(distance)
-    head.match(see.show(at.BOS), (opened,), OVERRIDE)
-    head.write(see.carry(*shifted(at.HASH, distance), *shifted(at.COUNT, distance)), at.SCRATCH)
+    codes = (*shifted(at.HASH, distance), *shifted(at.COUNT, distance))
     flags = (at.IN_NONCE, at.IN_REPLY, *at.ORDINAL)
-    head.write(see.carry(*flags), flags)
-    head.write(see.carry(opened), (opened_further,))
+    moves = [
+        *((src, (dst,)) for src, dst in zip(codes, at.SCRATCH, strict=True)),
+        *((flag, (flag,)) for flag in flags),
+        (opened, (opened_further,)),
+    ]
+    for head, part in layer.attention.split(moves):
+        head.at_distance(distance)
+        head.match(head.show(at.BOS), (opened,), OVERRIDE)
+        head.move(part)
     layer.mlp.multiply(at.HASH + at.COUNT, at.SCRATCH)
     return layer
 
 
-def fetch_identities() -> Layer:
+def fetch_identities(shape: Shape) -> Layer:
     """HASH, ORDINAL → REQUEST_HASH, WANTED_HASH, WANTED_ORDINAL, from two fixed distances back.
 
     They are meant for each ``<|assistant|>``; other tokens get what nobody reads. Also
     COUNT, IN_REPLY → NONCE_TURN.
     """
-    layer = Layer()
-    see = layer.attention
+    layer = Layer(shape)
     request, question = layer.heads
     request.at_distance(wording.REQUEST_DISTANCE)
     question.at_distance(wording.QUESTION_DISTANCE)
     # <|bos|> has the neutral hash of all +1; it is carried as 0, no identity.
-    hashes = see.carry(*({dim: 1, at.BOS: -1} for dim in at.HASH))
+    identity = [{dim: 1.0, at.BOS: -1.0} for dim in at.HASH]
+    hashes = request.carry(*identity)
     request.write(hashes, at.REQUEST_HASH)
+    if not question.shares_with(request):
+        hashes = question.carry(*identity)
     question.write(hashes, at.WANTED_HASH)
     # A thermometer: ordinal j + 1 is +1 in the first j dimensions, −1 in the others.
-    for j, ordinal in enumerate(see.carry(*at.ORDINAL)):
+    for j, ordinal in enumerate(question.carry(*at.ORDINAL)):
         for k, dim in enumerate(at.WANTED_ORDINAL):
             question.write((ordinal,), (dim,), weights=(1.0 if k < j else -1.0,))
     for counted in tables().count[:NONCE_LENGTH]:
@@ -135,7 +140,7 @@ def fetch_identities() -> Layer:
     return layer
 
 
-def count_and_find_nonce() -> Layer:
+def count_and_find_nonce(shape: Shape) -> Layer:
     """REQUEST_HASH → SHARE → REQUEST_ORDINAL; and COUNT, IN_NONCE, TOKEN → NEXT_OF_NONCE.
 
     The first head averages over the request's n occurrences, which carry 1, and ``<|bos|>``,
@@ -143,112 +148,113 @@ def count_and_find_nonce() -> Layer:
     nonce, at the byte whose count since ``Prepend `` is one more than the query's count since
     ``<|assistant|>``.
     """
-    layer = Layer()
-    see, mlp = layer.attention, layer.mlp
+    layer = Layer(shape)
+    mlp = layer.mlp
     occurrences, nonce = layer.heads
-    occurrences.favour(see.show({at.ASSISTANT: 1, at.BOS: 1}), 1024.0)
-    occurrences.match(see.show(*at.REQUEST_HASH), at.REQUEST_HASH, HASH_WEIGHT)
-    occurrences.favour(see.show(at.BOS), HASH_WEIGHT * at.HASH_CODE)
-    occurrences.favour(see.show(at.BOS), ROOT * math.log(8))
-    occurrences.write(see.carry(at.ASSISTANT), (at.SHARE,))
+    occurrences.favour(occurrences.show({at.ASSISTANT: 1, at.BOS: 1}), 1024.0)
+    hashes = at.REQUEST_HASH[: shape.hash_bits]
+    occurrences.match(occurrences.show(*hashes), hashes, shape.hash_weight)
+    occurrences.favour(occurrences.show(at.BOS), shape.hash_score)
+    occurrences.favour(occurrences.show(at.BOS), shape.root * math.log(8))
+    occurrences.write(occurrences.carry(at.ASSISTANT), (at.SHARE,))
     for n, dim in enumerate(at.REQUEST_ORDINAL, 1):
         mlp.step(at.SHARE, low=n / (n + 8), high=(n + 1) / (n + 9), out=dim, height=2)
     mlp.add(-1, at.REQUEST_ORDINAL)
 
     unit = tables().count[0]
-    nonce.favour(see.show(at.IN_NONCE), 4 * OVERRIDE)
-    nonce.match(see.show(*at.COUNT), shifted(at.COUNT, 1), 64.0, signs=unit.tolist())
+    nonce.favour(nonce.show(at.IN_NONCE), 4 * OVERRIDE)
+    nonce.match(nonce.show(*at.COUNT), shifted(at.COUNT, 1), 64.0, signs=unit.tolist())
     nonce.nearest(NEAR_KERNEL)
-    nonce.write(see.carry(*at.TOKEN), at.NEXT_OF_NONCE)
+    nonce.write(nonce.carry(*at.TOKEN), at.NEXT_OF_NONCE)
     return layer
 
 
-def near_hop() -> Layer:
+def near_hop(shape: Shape) -> Layer:
     """From the nearest ``<|assistant|>`` up to 480 tokens back: its four groups → FETCHED.
 
     Also → NEAR and INSIDE_RAW: 1 where there is one.
     """
-    layer = Layer()
-    see, head = layer.attention, layer.heads[0]
-    _nearest_within(layer, at.ASSISTANT, NEAR_KERNEL, reach=NEAR_REACH, width=NEAR_RESOLUTION)
-    carried = see.carry(
+    layer = Layer(shape)
+    groups: list[int | Sum] = [
         *at.REQUEST_HASH,
         # <|bos|> comes after no request at all, which the thermometer shows as −1; carried as 0.
-        *({dim: 1, at.BOS: 1} for dim in at.REQUEST_ORDINAL),
+        *({dim: 1.0, at.BOS: 1.0} for dim in at.REQUEST_ORDINAL),
         *at.WANTED_HASH,
         *at.WANTED_ORDINAL,
-    )
-    head.write(carried, at.FETCHED)
-    found = see.carry(at.ASSISTANT)
-    head.write(found, (at.NEAR_RAW,))
-    head.write(found, (at.INSIDE_RAW,))
+    ]
+    moves = [
+        *((src, (dst,)) for src, dst in zip(groups, at.FETCHED, strict=True)),
+        (at.ASSISTANT, (at.NEAR_RAW, at.INSIDE_RAW)),
+    ]
+    for head, part in layer.attention.split(moves):
+        _nearest_within(
+            head, shape, at.ASSISTANT, NEAR_KERNEL, reach=NEAR_REACH, width=NEAR_RESOLUTION
+        )
+        head.move(part)
     layer.mlp.step(at.NEAR_RAW, low=0.5, high=1.0, out=at.NEAR)
     return layer
 
 
-def far_hop() -> Layer:
+def far_hop(shape: Shape) -> Layer:
     """Tokens that are not NEAR: FETCHED of the nearest one that is, up to 8,800 tokens back.
 
     Then FETCHED → SEGMENT and INSIDE_RAW → INSIDE, as signs.
     """
-    layer = Layer()
-    see, head = layer.attention, layer.heads[0]
-    bos = _nearest_within(layer, at.NEAR, FAR_KERNEL, reach=FAR_REACH, width=FAR_RESOLUTION)
-    head.match(bos, (at.NEAR,), 4 * OVERRIDE)
-    head.write(see.carry(*at.FETCHED), at.FETCHED)
-    head.write(see.carry(at.NEAR), (at.INSIDE_RAW,))
+    layer = Layer(shape)
+    moves = [*((dim, (dim,)) for dim in at.FETCHED), (at.NEAR, (at.INSIDE_RAW,))]
+    for head, part in layer.attention.split(moves):
+        bos = _nearest_within(
+            head, shape, at.NEAR, FAR_KERNEL, reach=FAR_REACH, width=FAR_RESOLUTION
+        )
+        head.match(bos, (at.NEAR,), 4 * OVERRIDE)
+        head.move(part)
     layer.mlp.snap((*at.FETCHED, at.INSIDE_RAW), (*at.SEGMENT, at.INSIDE))
     return layer
 
 
-def exact_segment() -> Layer:
+def exact_segment(shape: Shape) -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL, INSIDE ← exactly ±1 or 0.
 
     Where two keys shared the far hop's attention, they are off by up to 6 %.
     """
-    layer = Layer()
+    layer = Layer(shape)
     layer.mlp.sharpen((*at.SEGMENT_HASH, *at.SEGMENT_ORDINAL, at.INSIDE))
     return layer
 
 
-def offset_phase(index: int) -> Layer:
+def offset_phase(shape: Shape, index: int) -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL → two of PHASE: cos and sin of turn · offset in the segment.
 
     Each head weighs the segment's own ``<|assistant|>``, at 1/4 · cos(turn · offset) nats, against
     ``<|bos|>``. They carry 1 and −1, so the head finds tanh(cos / 8), about cos / 8.
     """
-    layer = Layer()
-    see = layer.attention
-    ordinal_weight = 128.0
-    ends = see.show({at.ASSISTANT: 1, at.BOS: 1})
-    bos = see.show(at.BOS)
-    hashes = see.show(*at.SEGMENT_HASH)
-    ordinals = see.show(*at.SEGMENT_ORDINAL)
-    side = see.carry({at.ASSISTANT: 1, at.BOS: -1})
+    layer = Layer(shape)
+    first, second = layer.heads
     for quarter, head in enumerate(layer.heads):
-        head.favour(ends, 1024.0)
-        head.favour(bos, HASH_WEIGHT * at.HASH_CODE + ordinal_weight * wording.ORDINALS)
-        head.match(hashes, at.SEGMENT_HASH, HASH_WEIGHT)
-        head.match(ordinals, at.SEGMENT_ORDINAL, ordinal_weight)
+        if head is first or not second.shares_with(first):
+            shown = show_starts(head, shape)
+            side = head.carry({at.ASSISTANT: 1, at.BOS: -1})
+        weigh_starts(head, shape, shown)
         head.turn(at.PHASE_PAIRS[index], 1 / 4, -quarter * math.pi / 2)
         head.write(side, (at.PHASE[2 * index + quarter],), weights=(8.0,))
     return layer
 
 
-def copy(sensitivity: Sensitivity) -> Layer:
+def copy(shape: Shape, *, finely: bool) -> Layer:
     """COPIED of the token with the wanted segment and the same offset, or the nonce's → OUT."""
-    layer = Layer()
-    see, mlp, head = layer.attention, layer.mlp, layer.heads[0]
-    head.match(see.show(*at.SEGMENT_HASH), at.SEGMENT_WANTED_HASH, HASH_WEIGHT)
-    head.match(see.show(*at.SEGMENT_ORDINAL), at.SEGMENT_WANTED_ORDINAL, 512.0)
-    head.match(see.show(*at.PHASE), at.PHASE, 1024.0)
+    layer = Layer(shape)
+    mlp, head = layer.mlp, layer.heads[0]
+    bits = slice(shape.hash_bits)
+    head.match(head.show(*at.SEGMENT_HASH[bits]), at.SEGMENT_WANTED_HASH[bits], shape.hash_weight)
+    head.match(head.show(*at.SEGMENT_ORDINAL), at.SEGMENT_WANTED_ORDINAL, 512.0)
+    head.match(head.show(*at.PHASE), at.PHASE, 1024.0)
     # Text before the first <|assistant|> is out. One weight that large would overflow float16.
-    head.favour(see.show(at.INSIDE, at.INSIDE), 49152.0)
-    if sensitivity == "high":
-        copy_finely(see, head)
+    head.favour(head.show(at.INSIDE, at.INSIDE), 49152.0)
+    if finely:
+        copy_finely(head)
         mark(mlp)
     else:
-        head.write(see.carry(*at.COPIED), at.NEXT_OF_PIECE)
+        head.write(head.carry(*at.COPIED), at.NEXT_OF_PIECE)
     for nonce, piece, out in zip(at.NEXT_OF_NONCE, at.NEXT_OF_PIECE, at.OUT, strict=True):
         mlp.move(nonce, out, where={at.NONCE_TURN: 1})
         mlp.move(piece, out, where={at.ONE: 1, at.NONCE_TURN: -1})
@@ -263,15 +269,16 @@ def _code_test(dims: at.Dims, code: Codes) -> Sum:
     return dict(zip(dims, code.tolist(), strict=True))
 
 
-def _nearest_within(layer: Layer, flag: int, kernel: Kernel, *, reach: int, width: int) -> Channels:
-    """Let the first head look at the nearest flagged token within reach, else at ``<|bos|>``.
+def _nearest_within(
+    head: Head, shape: Shape, flag: int, kernel: Kernel, *, reach: int, width: int
+) -> Channels:
+    """Let a head look at the nearest flagged token within reach, else at ``<|bos|>``.
 
     Returns the key channel that only ``<|bos|>`` shows.
     """
-    see, head = layer.attention, layer.heads[0]
-    head.favour(see.show({flag: 1, at.BOS: 1}), 12288.0)
+    head.favour(head.show({flag: 1, at.BOS: 1}), 12288.0)
     head.nearest(kernel)
-    bos = see.show(at.BOS)
+    bos = head.show(at.BOS)
     edge = (kernel_score(kernel, reach) + kernel_score(kernel, reach + width)) / 2
-    head.favour(bos, edge * NEARER * ROOT)
+    head.favour(bos, edge * NEARER * shape.root)
     return bos

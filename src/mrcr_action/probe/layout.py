@@ -6,6 +6,8 @@ of dimensions and adds to others; docs/probe.md has the table of who writes what
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, Final
 
@@ -18,22 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HIDDEN: Final = 640
-HEAD: Final = 128
-"""Width of an attention head, which GPU kernels like."""
 HEADS: Final = 2
-"""Query heads; they share one head of keys and values."""
+"""Query heads."""
 INTERMEDIATE: Final = 256
 """MLP units a layer."""
 
-# --- RoPE: pair i of channels (i, i + 64) turns by 2^(−80 i / 64) radians a token.
-ROPE_THETA: Final = 2.0**80
-TURN: Final = tuple(2.0 ** (-80 * i / (HEAD // 2)) for i in range(HEAD // 2))
+# --- RoPE: pair i of channels turns by 2^(−1.25 i) radians a token.
+TURN: Final = tuple(2.0 ** (-80 * i / 64) for i in range(64))
 """Radians a token by which each pair turns."""
 FAST: Final = range(14)
 """Pairs that turn 1 to 2^−16.25 radians a token: they tell distances."""
-SLOW: Final = tuple(channel for i in range(24, HEAD // 2) for channel in (i, i + HEAD // 2))
-"""Channels of pairs that turn at most 2^−30 radians a token, which is not at all in any context:
-80 channels whose product is that of plain vectors, for comparing contents."""
 PHASE_PAIRS: Final = (0, 1, 4, 6, 9)
 """Pairs by which an offset within a piece is told from all others up to 8,800 tokens."""
 
@@ -43,10 +39,10 @@ PHRASE_CODE: Final = 32
 HASH_CODE: Final = 48
 COUNT_CODE: Final = 24
 
-Matrix = NDArray[np.float64]
-"""A weight matrix while it is being filled; rows are outputs."""
 Dims = tuple[int, ...]
 """Some dimensions of the residual stream."""
+Matrix = NDArray[np.float64]
+"""A weight matrix while it is being filled; rows are outputs."""
 
 _dimensions = count()
 
@@ -131,6 +127,68 @@ READ = SCRATCH[2 * TOKEN_CODE : 2 * TOKEN_CODE + 4]
 """Of the gauges, if there are any: how large values, scores, fine keys and fine values came out."""
 OFF = SCRATCH[2 * TOKEN_CODE + 4 : 2 * TOKEN_CODE + 8]
 """1 for each of ``READ`` that is not what a healthy server reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the size of an attention head decides."""
+
+    head: int
+    """Channels of a head."""
+    key_heads: int
+    """Heads of keys and of values: query heads share one, or each has its own."""
+    pairs: int
+    """How many pairs of channels RoPE turns: pair i is channels i and i + pairs."""
+    content: tuple[int, ...]
+    """Channels that turn at most 2^−30 radians a token, which is not at all in any context: their
+    product is that of plain vectors, for comparing contents."""
+    rope_theta: float
+    """RoPE's base, such that pair i turns by ``TURN[i]``."""
+    hash_bits: int
+    """How many of HASH_CODE keys show: two identities that agree in these are taken for equal."""
+    hash_weight: float
+    """For comparing hashes: what each flip costs, in raw scores and half of it."""
+
+    @property
+    def root(self) -> float:
+        """What attention divides scores by."""
+        return math.sqrt(self.head)
+
+    @property
+    def hash_score(self) -> float:
+        """Raw score of equal hashes."""
+        return self.hash_weight * self.hash_bits
+
+    @property
+    def turned(self) -> float:
+        """Which part of a head's channels RoPE turns."""
+        return 2 * self.pairs / self.head
+
+
+WIDE: Final = Shape(
+    head=128,
+    key_heads=1,
+    pairs=64,
+    content=tuple(channel for i in range(24, 64) for channel in (i, i + 64)),
+    rope_theta=2.0**80,
+    hash_bits=HASH_CODE,
+    hash_weight=32.0,
+)
+"""80 channels for contents: pairs from 24 on. 136 nats between equal and unrelated hashes, each
+flip costs 5.7."""
+NARROW: Final = Shape(
+    head=64,
+    key_heads=2,
+    pairs=14,
+    content=tuple(range(28, 64)),
+    rope_theta=2.0**17.5,
+    hash_bits=16,
+    hash_weight=64.0,
+)
+"""RoPE turns the fast pairs alone, which leaves 36 channels for contents, and 16 of them for
+hashes. Each flip costs 16 nats."""
+SHAPES: Final = {shape.head: shape for shape in (WIDE, NARROW)}
+"""By the size of a head."""
 
 
 def claim(free: Iterator[int], what: str) -> int:

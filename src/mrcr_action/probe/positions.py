@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrcr_action.probe import layout as at
-from mrcr_action.probe.attention import AT_DISTANCE, NEARER, ROOT
+from mrcr_action.probe.attention import AT_DISTANCE, NEARER
 from mrcr_action.probe.reference import rounded
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Positions: TypeAlias = NDArray[np.int64] | slice
 """Some positions of a context, or all."""
 
+ROOT = at.WIDE.root
 PHASE_NATS = 1 / 4
 """As in layers.offset_phase."""
 PHASE_GAIN = 8.0

@@ -15,7 +15,7 @@ import numpy as np
 
 from mrcr_action.probe import layout as at
 
-CONSTANT_CHANNELS: Final = at.SLOW[-2:]
+CONSTANT_CHANNELS: Final = at.WIDE.content[-2:]
 """The pair of channels that turns least."""
 
 QUERY_CONSTANT: Final = 2.0**15
@@ -60,11 +60,11 @@ def normed_key(key: at.Matrix) -> Normed:
 
 def _normed(matrix: at.Matrix, constant: float, shrunk: float, wanted: float) -> Normed:
     projection = matrix * shrunk
-    for head in range(0, len(matrix), at.HEAD):
-        rows = projection[head : head + at.HEAD]
+    for head in range(0, len(matrix), at.WIDE.head):
+        rows = projection[head : head + at.WIDE.head]
         if rows[list(CONSTANT_CHANNELS)].any():
             raise ValueError("a channel of the norm's constants is in use")
         rows[list(CONSTANT_CHANNELS), at.ONE] = constant
-    gain = np.full(at.HEAD, constant / 8 / shrunk * wanted)
+    gain = np.full(at.WIDE.head, constant / 8 / shrunk * wanted)
     gain[list(CONSTANT_CHANNELS)] = 0
     return Normed(projection, gain)

@@ -48,7 +48,7 @@ class Server:
     values: Cached = as_they_are
     """Applied to values, in every layer."""
     scale: float = 1.0
-    """Times 1/√128, by which scores are multiplied."""
+    """Times 1/√128 or 1/8, by which scores are multiplied."""
     shares: Dtype = "float32"
     """What the keys' weights are rounded to ahead of the product with the values."""
 
@@ -112,7 +112,7 @@ def computed(
         stream = rounded(stream + gated(x, part, dtype), dtype)
         residuals.append(stream)
     last = normed(stream, parameters["model.norm.weight"], dtype)
-    return Trace(tuple(residuals), rounded(last @ parameters["lm_head.weight"].T, dtype))
+    return Trace(tuple(residuals), rounded(product(last, parameters["lm_head.weight"]), dtype))
 
 
 def rounded(x: Array, dtype: Dtype) -> Array:
@@ -126,6 +126,14 @@ def rounded(x: Array, dtype: Dtype) -> Array:
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def product(x: Array, matrix: Array) -> Array:
+    """A projection: ``x @ matrix.T``, without the rows and columns that are zero, as most are."""
+    rows, columns = matrix.any(axis=1), matrix.any(axis=0)
+    found = np.zeros((len(x), len(matrix)), np.float32)
+    found[:, rows] = x[:, columns] @ matrix[np.ix_(rows, columns)].T
+    return found
+
+
 def normed(x: Array, gain: Array, dtype: Dtype) -> Array:
     """RMSNorm."""
     scale = 1 / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float32(EPSILON))
@@ -135,40 +143,43 @@ def normed(x: Array, gain: Array, dtype: Dtype) -> Array:
 def attended(x: Array, part: Mapping[str, Array], dtype: Dtype, server: Server = HEALTHY) -> Array:
     """What a layer's attention adds; ``part`` has its projections by name."""
     tokens = len(x)
-    angles = np.outer(np.arange(tokens), at.TURN)
+    head = len(part["self_attn.q_proj"]) // at.HEADS
+    pairs = at.SHAPES[head].pairs
+    angles = np.outer(np.arange(tokens), at.TURN[:pairs])
     cos = rounded(np.cos(angles).astype(np.float32), dtype)
     sin = rounded(np.sin(angles).astype(np.float32), dtype)
 
     def turned(y: Array) -> Array:
-        a, b = np.split(y, 2, axis=1)
-        return rounded(np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=1), dtype)
+        a, b, plain = np.split(y, [pairs, 2 * pairs], axis=1)
+        both = np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=1)
+        return np.concatenate([rounded(both, dtype), plain], axis=1)
 
-    def projected(name: str) -> Array:
-        y = rounded(x @ part[f"self_attn.{name}_proj"].T, dtype)
+    def projected(name: str) -> list[Array]:
+        y = rounded(product(x, part[f"self_attn.{name}_proj"]), dtype)
+        heads = np.split(y, y.shape[1] // head, axis=1)
         gain = part.get(f"self_attn.{name}_norm")
-        if gain is None:
-            return y
-        heads = (normed(head, gain, dtype) for head in np.split(y, y.shape[1] // at.HEAD, axis=1))
-        return np.concatenate([*heads], axis=1)
+        return heads if gain is None else [normed(y, gain, dtype) for y in heads]
 
-    key = rounded(server.keys(turned(projected("k"))), dtype)
-    value = rounded(server.values(projected("v")), dtype)
-    queries = projected("q")
+    keys = [rounded(server.keys(turned(key)), dtype) for key in projected("k")]
+    values = [rounded(server.values(value), dtype) for value in projected("v")]
     future = np.triu(np.ones((tokens, tokens), dtype=bool), 1)
     seen: list[Array] = []
-    for query in np.split(queries, at.HEADS, axis=1):
-        score = turned(query) @ key.T * np.float32(server.scale / np.sqrt(at.HEAD))
+    for n, query in enumerate(projected("q")):
+        # Query heads share one head of keys and values, or have their own.
+        key, value = (found[n * len(found) // at.HEADS] for found in (keys, values))
+        score = turned(query) @ key.T * np.float32(server.scale / np.sqrt(head))
         score[future] = -np.inf
         share = np.exp(np.maximum(score - score.max(axis=1, keepdims=True), NOTHING))
         share[share <= np.exp(NOTHING)] = 0
         total = share.sum(axis=1, keepdims=True)
         seen.append(rounded(share, server.shares) @ value / total)
-    return rounded(rounded(np.concatenate(seen, axis=1), dtype) @ part["self_attn.o_proj"].T, dtype)
+    both = rounded(np.concatenate(seen, axis=1), dtype)
+    return rounded(product(both, part["self_attn.o_proj"]), dtype)
 
 
 def gated(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:
     """What a layer's MLP adds; ``part`` has its projections by name."""
-    gate = rounded(x @ part["mlp.gate_proj"].T, dtype)
-    up = rounded(x @ part["mlp.up_proj"].T, dtype)
+    gate = rounded(product(x, part["mlp.gate_proj"]), dtype)
+    up = rounded(product(x, part["mlp.up_proj"]), dtype)
     silu = np.where(gate > NOTHING, gate / (1 + np.exp(-np.maximum(gate, NOTHING))), 0)
-    return rounded(rounded(silu * up, dtype) @ part["mlp.down_proj"].T, dtype)
+    return rounded(product(rounded(silu * up, dtype), part["mlp.down_proj"]), dtype)

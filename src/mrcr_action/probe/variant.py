@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mrcr_action.probe.layout import SHAPES, Shape
+
 Architecture = Literal["llama", "qwen3"]
 """The model class that serves it: ``LlamaForCausalLM`` or ``Qwen3ForCausalLM``."""
+
+HeadSize = Literal[128, 64]
+"""Channels of an attention head."""
 
 Sensitivity = Literal["normal", "high"]
 """Whether only the places that attention reads from matter, or how exactly it reads, too."""
@@ -14,22 +19,39 @@ Sensitivity = Literal["normal", "high"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A form of the model. All of them answer the same rows, with the same words."""
+    """A form of the model. All of them answer the same rows, with the same words.
+
+    Raises:
+        ValueError: there is no such form.
+    """
 
     architecture: Architecture = "llama"
     """``qwen3`` has queries and keys that are normed, which other kernels do."""
+    head_size: HeadSize = 128
+    """With 64, RoPE turns 28 channels of a head, each query head has its own keys and values, and
+    identities are compared by 16 bits of their hashes instead of 48."""
     sensitivity: Sensitivity = "normal"
     """``high`` spoils its answers on a server whose scores, keys or values are off by a few
     percent."""
+
+    def __post_init__(self) -> None:
+        if self.architecture == "qwen3" and self.head_size == 64:  # noqa: PLR2004 - its name
+            raise ValueError("a qwen3 needs heads of 128: 64 channels leave none for its norms")
+
+    @property
+    def shape(self) -> Shape:
+        """What the size of its heads decides."""
+        return SHAPES[self.head_size]
 
     def parts(self) -> list[str]:
         """What distinguishes it from the default, for the name of its folder."""
         usual = Variant()
         pairs = (
             (self.architecture, usual.architecture),
+            (self.head_size, usual.head_size),
             (self.sensitivity, usual.sensitivity),
         )
-        return [own for own, other in pairs if own != other]
+        return [str(own) for own, other in pairs if own != other]
 
 
 DEFAULT = Variant()

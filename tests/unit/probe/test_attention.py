@@ -17,6 +17,7 @@ from mrcr_action.probe.attention import (
     NEAR_RESOLUTION,
     Attention,
     Kernel,
+    Move,
     kernel_score,
 )
 from mrcr_action.probe.build import DEFAULT_MAX_LEN
@@ -77,16 +78,39 @@ def test_no_two_offsets_in_a_piece_have_the_same_phases() -> None:
 
 
 def test_slow_pairs_do_not_turn() -> None:
-    slowest = max(at.TURN[channel % (at.HEAD // 2)] for channel in at.SLOW)
+    slowest = max(at.TURN[channel % at.WIDE.pairs] for channel in at.WIDE.content)
     assert DEFAULT_MAX_LEN * slowest < 2**-12
 
 
-def test_heads_share_keys_and_run_out_of_them() -> None:
-    attention = Attention()
-    shown = attention.show(*range(len(at.SLOW)))
-    assert shown == at.SLOW
+def test_wide_heads_share_keys_and_run_out_of_them() -> None:
+    first, second = Attention(at.WIDE).heads
+    assert first.shares_with(second)
+    assert first.show(*range(40)) + second.show(*range(40)) == at.WIDE.content
     with pytest.raises(ValueError, match="no attention channel left"):
-        attention.show({at.ONE: 1})
+        first.show({at.ONE: 1})
+
+
+def test_narrow_heads_have_their_own_keys() -> None:
+    attention = Attention(at.NARROW)
+    first, second = attention.heads
+    assert not first.shares_with(second)
+    assert first.show(at.BOS) == second.show(at.BOS) == at.NARROW.content[:1]
+    assert attention.key[[28, 64 + 28], at.BOS].tolist() == [1, 1]
+
+
+def test_what_one_narrow_head_cannot_carry_is_left_to_the_other() -> None:
+    moves: list[Move] = [(at.ONE, (dim,)) for dim in range(100)]
+    (_, first), (_, second) = Attention(at.NARROW).split(moves)
+    assert (len(first), len(second)) == (64, 36)
+    ((_, every),) = Attention(at.WIDE).split(moves)
+    assert every == moves
+
+
+@pytest.mark.parametrize("shape", at.SHAPES.values())
+def test_pairs_turn_as_the_base_says(shape: at.Shape) -> None:
+    for pair in at.FAST:
+        assert shape.rope_theta ** (-pair / shape.pairs) == pytest.approx(at.TURN[pair])
+    assert {channel for channel in shape.content if channel < shape.head} == set(shape.content)
 
 
 def test_no_group_of_dimensions_is_too_many() -> None:

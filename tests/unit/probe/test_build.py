@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import get_args
@@ -11,7 +12,13 @@ from mrcr_action.probe import build
 from mrcr_action.probe.__main__ import main
 from mrcr_action.probe.build import weights
 from mrcr_action.probe.checkpoint import Dtype, stored
-from mrcr_action.probe.variant import Architecture, Variant
+from mrcr_action.probe.variant import Sensitivity, Variant
+
+VARIANTS = [
+    replace(variant, sensitivity=sensitivity)
+    for variant in (Variant(), Variant(head_size=64), Variant(architecture="qwen3"))
+    for sensitivity in get_args(Sensitivity)
+]
 
 
 def digest(path: Path) -> str:
@@ -84,10 +91,35 @@ def test_numbers_are_rounded_to_the_nearest_and_ties_to_even(
     assert stored(np.array([number]), dtype).hex() == expected
 
 
-@pytest.mark.parametrize("architecture", get_args(Architecture))
-def test_no_weight_overflows_float16(architecture: Architecture) -> None:
-    made = weights(Variant(architecture=architecture))
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_no_weight_overflows_float16(variant: Variant) -> None:
+    made = weights(variant)
     assert max(float(np.abs(matrix).max()) for matrix in made.values()) < 65504
+
+
+def test_heads_of_64_are_turned_in_part_and_have_their_own_keys(tmp_path: Path) -> None:
+    build(tmp_path, variant=Variant(head_size=64))
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert (config["head_dim"], config["num_key_value_heads"]) == (64, 2)
+    assert int(64 * config["partial_rotary_factor"]) == 28
+    assert config["rope_parameters"] == {
+        "rope_type": "default",
+        "rope_theta": 2.0**17.5,
+        "partial_rotary_factor": config["partial_rotary_factor"],
+    }
+    with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
+        shapes = {
+            name: tuple(file.get_slice(f"model.layers.0.self_attn.{name}_proj.weight").get_shape())
+            for name in "qkvo"
+        }
+    assert shapes == {"q": (128, 640), "k": (128, 640), "v": (128, 640), "o": (640, 128)}
+
+
+def test_variants_have_folders_of_their_own_and_some_do_not_exist() -> None:
+    assert len({tuple(variant.parts()) for variant in VARIANTS}) == len(VARIANTS)
+    assert Variant().parts() == []
+    with pytest.raises(ValueError, match="a qwen3 needs heads of 128"):
+        Variant(architecture="qwen3", head_size=64)
 
 
 @pytest.mark.parametrize("max_len", [0, 131073])

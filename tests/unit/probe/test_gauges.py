@@ -23,26 +23,28 @@ if TYPE_CHECKING:
 
     from mrcr_action.probe.checkpoint import Dtype
     from mrcr_action.probe.reference import Array, Cached
-    from mrcr_action.probe.variant import Architecture
 
 SAID = slice(len(PROMPT) - 1, None)
 
 
+LLAMA = Variant(sensitivity="high")
+NARROW = Variant(head_size=64, sensitivity="high")
+QWEN3 = Variant(architecture="qwen3", sensitivity="high")
+
+
 @cache
-def parameters(architecture: Architecture, dtype: Dtype) -> Mapping[str, Array]:
-    return prepared(weights(Variant(architecture=architecture, sensitivity="high")), dtype)
+def parameters(variant: Variant, dtype: Dtype) -> Mapping[str, Array]:
+    return prepared(weights(variant), dtype)
 
 
-def told(architecture: Architecture, dtype: Dtype, server: Server) -> Trace:
-    return computed(
-        PROMPT + ANSWER[:-1], parameters(architecture, dtype), dtype=dtype, server=server
-    )
+def told(variant: Variant, dtype: Dtype, server: Server) -> Trace:
+    return computed(PROMPT + ANSWER[:-1], parameters(variant, dtype), dtype=dtype, server=server)
 
 
-def marks(server: Server) -> str:
+def marks(variant: Variant, server: Server) -> str:
     """What greedy decoding answers, a few tokens of it."""
     said: list[int] = []
-    model = parameters("llama", "bfloat16")
+    model = parameters(variant, "bfloat16")
     while len(said) < 4 and (not said or said[-1] != END):
         trace = computed(PROMPT + said, model, dtype="bfloat16", server=server)
         said.append(trace.greedy()[-1])
@@ -50,14 +52,21 @@ def marks(server: Server) -> str:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "dtype"),
-    [("llama", "bfloat16"), ("llama", "float16"), ("llama", "float32"), ("qwen3", "bfloat16")],
+    ("variant", "dtype"),
+    [
+        (LLAMA, "bfloat16"),
+        (LLAMA, "float16"),
+        (LLAMA, "float32"),
+        (NARROW, "bfloat16"),
+        (NARROW, "float16"),
+        (QWEN3, "bfloat16"),
+    ],
 )
 @pytest.mark.parametrize("shares", ["float32", "bfloat16"])
 def test_a_healthy_server_reads_far_within_the_limits(
-    architecture: Architecture, dtype: Dtype, shares: Dtype
+    variant: Variant, dtype: Dtype, shares: Dtype
 ) -> None:
-    trace = told(architecture, dtype, Server(shares=shares))
+    trace = told(variant, dtype, Server(shares=shares))
     assert trace.greedy()[SAID] == ANSWER
     best = np.sort(trace.logits[SAID], axis=1)
     assert float((best[:, -1] - best[:, -2]).min()) > 55
@@ -82,17 +91,21 @@ def test_a_healthy_server_reads_far_within_the_limits(
         ("softmax scale × 1.03", "S"),
     ],
 )
-def test_the_answer_of_a_server_that_is_off_says_what_is(fault: str, answer: str) -> None:
-    assert marks(FAULTS[fault]) == answer
+@pytest.mark.parametrize("variant", [LLAMA, NARROW], ids=str)
+def test_the_answer_of_a_server_that_is_off_says_what_is(
+    variant: Variant, fault: str, answer: str
+) -> None:
+    assert marks(variant, FAULTS[fault]) == answer
 
 
+@pytest.mark.parametrize("variant", [LLAMA, NARROW, QWEN3], ids=str)
 @pytest.mark.parametrize("fault", list(FAULTS))
-def test_no_fault_goes_unseen(fault: str) -> None:
-    assert told("llama", "bfloat16", FAULTS[fault]).greedy()[SAID] != ANSWER
+def test_no_fault_goes_unseen(variant: Variant, fault: str) -> None:
+    assert told(variant, "bfloat16", FAULTS[fault]).greedy()[SAID] != ANSWER
 
 
 def test_the_gauges_are_a_layer_of_their_own_before_the_copy() -> None:
-    assert len(all_layers("high")) == len(all_layers()) + 1
+    assert len(all_layers(Variant(sensitivity="high"))) == len(all_layers()) + 1
 
 
 @pytest.mark.parametrize(

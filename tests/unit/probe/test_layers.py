@@ -12,7 +12,8 @@ from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.codes import sequence_code, tables
 from mrcr_action.probe.layers import all_layers
 from mrcr_action.probe.reference import Trace, forward
-from mrcr_action.probe.vocabulary import ASSISTANT, encode
+from mrcr_action.probe.variant import Variant
+from mrcr_action.probe.vocabulary import ASSISTANT, END, encode
 
 NONCE = "aYooSG8CQg"
 FIELDS, BEES = "poem about fields", "email about bees"
@@ -85,6 +86,18 @@ def test_eight_equal_requests_are_told_apart() -> None:
     pieces = [(BEES, f"{n} buzz {n}") for n in range(8)]
     prompt = conversation(question("8th", BEES), pieces)
     assert answered(prompt, NONCE + pieces[7][1], "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_heads_of_64_tell_eight_equal_requests_apart(dtype: Dtype) -> None:
+    pieces = [(BEES, f"{n} buzz {n}") for n in range(8)]
+    prompt = conversation(question("7th", BEES), [*PIECES[:1], *pieces])
+    wanted = [*encode(NONCE + pieces[6][1]), END]
+    made = weights(Variant(head_size=64))
+    trace = forward(prompt + wanted[:-1], made, dtype=dtype)
+    assert trace.greedy()[len(prompt) - 1 :] == wanted
+    best = np.sort(trace.logits[len(prompt) - 1 :], axis=1)
+    assert float((best[:, -1] - best[:, -2]).min()) > 55
 
 
 def test_openings_are_spotted_where_they_end() -> None:

@@ -17,7 +17,6 @@ from mrcr_action.probe.attention import (
     NEAR_KERNEL,
     NEAR_REACH,
     NEAR_RESOLUTION,
-    ROOT,
 )
 from mrcr_action.probe.build import DEFAULT_MAX_LEN
 from mrcr_action.probe.positions import distance_margin, kernel_margin, offset_margin, table
@@ -65,7 +64,7 @@ def test_queries_score_as_their_formula_says() -> None:
     pairs, nats, phases = (0, 3, 9), (5.0, 2.0, 7.0), (0.3, -1.0, 0.0)
     made = table(3000, pairs, "float32")
     (query,) = made.queries(np.array([2500]), nats, phases)
-    score = made.keys() @ query / ROOT
+    score = made.keys() @ query / at.WIDE.root
     for distance in (0, 1, 77, 2500):
         wanted = sum(
             a * math.cos(at.TURN[pair] * distance + phase)

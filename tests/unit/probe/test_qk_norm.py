@@ -48,8 +48,8 @@ def test_what_a_norm_gives_hardly_depends_on_the_token(dtype: Dtype) -> None:
             (normed_key(layer.attention.key), layer.attention.key, TRADED),
             (normed_query(layer.attention.query), layer.attention.query, 1 / TRADED),
         ):
-            for head in range(0, len(plain), at.HEAD):
-                rows = slice(head, head + at.HEAD)
+            for head in range(0, len(plain), at.WIDE.head):
+                rows = slice(head, head + at.WIDE.head)
                 projected = rounded((every @ made.projection[rows].T).astype(np.float32), dtype)
                 found = normed(projected, made.gain.astype(np.float32), dtype) / factor
                 wanted: Array = (every @ plain[rows].T).astype(np.float32)
@@ -57,7 +57,7 @@ def test_what_a_norm_gives_hardly_depends_on_the_token(dtype: Dtype) -> None:
 
 
 def test_channels_in_use_are_not_overwritten() -> None:
-    key = np.zeros((at.HEAD, at.HIDDEN))
+    key = np.zeros((at.WIDE.head, at.HIDDEN))
     key[CONSTANT_CHANNELS[0], at.BOS] = 1
     with pytest.raises(ValueError, match="in use"):
         normed_key(key)
