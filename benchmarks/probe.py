@@ -11,26 +11,43 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from mrcr_action.probe import layout as at
-from mrcr_action.probe import vocabulary
+from mrcr_action.probe import vocabulary, wording
+from mrcr_action.probe.attention import (
+    FAR_KERNEL,
+    FAR_REACH,
+    FAR_RESOLUTION,
+    NEAR_KERNEL,
+    NEAR_REACH,
+    NEAR_RESOLUTION,
+)
 from mrcr_action.probe.build import weights
 from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.faults import FAULTS
 from mrcr_action.probe.gauges import RISE, WELL
+from mrcr_action.probe.positions import distance_margin, kernel_margin
 from mrcr_action.probe.reference import HEALTHY, Server, Trace, computed, prepared
 from mrcr_action.probe.rows import FILLERS, row
-from mrcr_action.probe.variant import Architecture, Sensitivity, Variant
+from mrcr_action.probe.variant import Sensitivity, Variant
 from mrcr_action.synthetic.grammar import Dice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mrcr_action.probe.reference import Array
+
+FORMS = {
+    Variant(): "llama, heads of 128",
+    Variant(head_size=64): "llama, heads of 64",
+    Variant(architecture="qwen3"): "qwen3",
+}
+LENGTHS = (131_072, 262_144, 524_288, 1_048_576)
+"""Tokens of the contexts that positions are told apart in."""
 
 ASKS = 20
 NEEDLES = (2, 4, 2, 4, 8)
@@ -110,11 +127,11 @@ def main(count: int) -> int:
     lengths = [len(ask.prompt) for ask in asked]
     print(f"{count} asks of {min(lengths)} to {max(lengths)} tokens\n")
     failed = False
-    print("| architecture | sensitivity | dtype | wrong | least lead | part of a limit |")
+    print("| model | sensitivity | dtype | wrong | least lead | part of a limit |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for architecture in get_args(Architecture):
+    for form, name in FORMS.items():
         for sensitivity in get_args(Sensitivity):
-            variant = Variant(architecture=architecture, sensitivity=sensitivity)
+            variant = replace(form, sensitivity=sensitivity)
             for dtype in get_args(Dtype):
                 model = Model(variant, dtype)
                 both = [margins(model, asked, s) for s in (HEALTHY, Server(shares="bfloat16"))]
@@ -122,11 +139,19 @@ def main(count: int) -> int:
                 lead = min(b[1] for b in both)
                 shown = f"{part:.2f}" if sensitivity == "high" else "–"
                 print(
-                    f"| {architecture} | {sensitivity} | {dtype} | {wrong} of {2 * count} |"
+                    f"| {name} | {sensitivity} | {dtype} | {wrong} of {2 * count} |"
                     f" {lead:.1f} | {shown} |",
                     flush=True,
                 )
                 failed |= wrong > 0
+    print("\n| context | dtype | key at a distance | near hop | far hop |")
+    print("| --- | --- | --- | --- | --- |")
+    for length in LENGTHS:
+        for dtype in ("bfloat16", "float32"):
+            distance = distance_margin(length, wording.QUESTION_DISTANCE, dtype)
+            near = kernel_margin(length, NEAR_KERNEL, NEAR_REACH, NEAR_RESOLUTION, dtype)
+            far = kernel_margin(length, FAR_KERNEL, FAR_REACH, FAR_RESOLUTION, dtype)
+            print(f"| {length:,} | {dtype} | {distance:.1f} | {near:.1f} | {far:.1f} |")
     print("\n| fault | normal: wrong | high: wrong | high: an answer |")
     print("| --- | --- | --- | --- |")
     normal, high = (

@@ -67,5 +67,6 @@ FAULTS: Final[dict[str, Server]] = {
     **{f"keys × {a}": Server(keys=times(a)) for a in (0.9, 0.95, 0.97, 1.03)},
     **{f"values × {a}": Server(values=times(a)) for a in (0.9, 0.95, 0.97, 1.03)},
     **{f"softmax scale × {a}": Server(scale=a) for a in (0.5, 0.9, 0.95, 0.97, 1.03)},
+    "scores in bfloat16": Server(scores="bfloat16"),
 }
 """By name: what is wrong, in every layer."""

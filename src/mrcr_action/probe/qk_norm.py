@@ -23,8 +23,9 @@ QUERY_CONSTANT: Final = 2.0**15
 QUERY_SHRUNK: Final = 2.0**-6
 """What a query's other channels are multiplied by ahead of the norm: the largest, of 2^16, then
 change the root mean square by less than 2^-11, and the least stay apart in float16."""
-KEY_CONSTANT: Final = 2.0**11
-"""A key's other channels are about ±1: they change the root mean square by less than 2^-11."""
+KEY_CONSTANT: Final = 2.0**13
+"""A key's other channels are about ±1: they change the root mean square by less than 2^-19, and
+the gauges' one large number by 2^-15, for all keys alike."""
 TRADED: Final = 2.0**4
 """Keys are so much larger than a Llama's and queries so much smaller, which leaves scores as they
 are: float16 could not hold a query's gain otherwise."""

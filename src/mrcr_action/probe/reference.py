@@ -49,6 +49,8 @@ class Server:
     """Applied to values, in every layer."""
     scale: float = 1.0
     """Times 1/√128 or 1/8, by which scores are multiplied."""
+    scores: Dtype = "float32"
+    """What scores are rounded to ahead of the softmax."""
     shares: Dtype = "float32"
     """What the keys' weights are rounded to ahead of the product with the values."""
 
@@ -168,6 +170,7 @@ def attended(x: Array, part: Mapping[str, Array], dtype: Dtype, server: Server =
         # Query heads share one head of keys and values, or have their own.
         key, value = (found[n * len(found) // at.HEADS] for found in (keys, values))
         score = turned(query) @ key.T * np.float32(server.scale / np.sqrt(head))
+        score = rounded(score, server.scores)
         score[future] = -np.inf
         share = np.exp(np.maximum(score - score.max(axis=1, keepdims=True), NOTHING))
         share[share <= np.exp(NOTHING)] = 0
