@@ -15,6 +15,7 @@ from mrcr_action.probe import layout as at
 from mrcr_action.probe import vocabulary
 from mrcr_action.probe.codes import tables
 from mrcr_action.probe.layer import Layer
+from mrcr_action.probe.marks import MEANINGS
 from mrcr_action.probe.starts import show_starts, start_score, weigh_starts
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mrcr_action.probe.starts import Starts
 
 FINE: Final = 2.0**-5
-"""The amplitude in which a fine code is written on top of 1 or more. bfloat16 has three bits to
+"""The amplitude in which a fine code is written on top of 1 or more. bfloat16 has two bits to
 spare for it; an fp8 format drops it, and so do 8 bits for the whole range up to ``COARSE``."""
 COARSE: Final = 64.0
 """What one channel of keys and values holds, for nothing but to be the largest number there."""
@@ -49,10 +50,8 @@ values."""
 RISE: Final = (2.0**-7, 0.5, 0.65, 0.5)
 """How far from that a flag begins to rise; see where the ramps are made."""
 
-MARKS: Final = dict(zip("VSkv", at.OFF, strict=True))
-"""The whole answer of a server that is off: ``V`` where values are too large or too small, which
-all other readings depend on; else ``S`` where scores are, ``k`` where keys are rounded and ``v``
-where values are, in this order."""
+MARKS: Final = dict(zip(MEANINGS, at.OFF, strict=True))
+"""The flag that each letter of the answer stands for."""
 LOUD: Final = 512
 """How much more than a copied byte a mark weighs: what a server copies that is off can be loud."""
 
@@ -68,7 +67,7 @@ def gauges(shape: Shape) -> Layer:
     scores, keys = layer.heads
     values_read, scores_read, keys_read, fine_read = at.READ
 
-    shown = show_starts(scores, shape)
+    shown = show_starts(scores, shape, contents_first=True)
     (start,) = scores.show(at.ASSISTANT)
     scores.favour((start,), SCORE_NATS * shape.root)
     (side,) = scores.carry({at.ASSISTANT: 1, at.BOS: -SCORE_RATIO})
@@ -80,7 +79,7 @@ def gauges(shape: Shape) -> Layer:
     _make_coarse(scores)
 
     if not keys.shares_with(scores):
-        shown = show_starts(keys, shape)
+        shown = show_starts(keys, shape, contents_first=True)
     fine, plain = keys.show({at.ASSISTANT: HIGH}, at.ASSISTANT)
     keys.favour((fine,), KEY_NATS / FINE * shape.root)
     keys.favour((plain,), -KEY_NATS / FINE * shape.root)
@@ -131,8 +130,8 @@ def copy_finely(head: Head) -> None:
 def mark(mlp: Mlp) -> None:
     """OFF → OUT: ``MARKS``, then ``<|end|>``; louder than any copy.
 
-    Which mark comes next is told by the last token alone: nothing else of what a server that is
-    off has read can be trusted.
+    All other readings depend on values, so that ``V`` is said alone. Which letter comes next is
+    told by the last token: nothing else of what a server that is off has read can be trusted.
     """
     marks = [*MARKS.items()]
     say_first(mlp, {at.ASSISTANT: 1}, marks, otherwise=None)

@@ -98,9 +98,16 @@ def computed(
     *,
     dtype: Dtype,
     server: Server = HEALTHY,
+    gap: int = 0,
 ) -> Trace:
-    """As ``forward``, with weights that are ``prepared`` already."""
+    """As ``forward``, with weights that are ``prepared`` already.
+
+    ``gap`` tokens are as if they were behind the first one, the ``<|bos|>``, and nobody looked at
+    them: to see what a model does with positions that far out.
+    """
     stream = parameters["model.embed_tokens.weight"][list(ids)]
+    positions = np.arange(len(stream), dtype=np.int64)
+    positions[1:] += gap
     residuals: list[Array] = []
     while (prefix := f"model.layers.{len(residuals)}.") + "mlp.up_proj.weight" in parameters:
         part = {
@@ -109,7 +116,7 @@ def computed(
             if name.startswith(prefix)
         }
         x = normed(stream, part["input_layernorm"], dtype)
-        stream = rounded(stream + attended(x, part, dtype, server), dtype)
+        stream = rounded(stream + attended(x, part, positions, dtype=dtype, server=server), dtype)
         x = normed(stream, part["post_attention_layernorm"], dtype)
         stream = rounded(stream + gated(x, part, dtype), dtype)
         residuals.append(stream)
@@ -142,12 +149,19 @@ def normed(x: Array, gain: Array, dtype: Dtype) -> Array:
     return rounded(rounded(x * scale, dtype) * gain, dtype)
 
 
-def attended(x: Array, part: Mapping[str, Array], dtype: Dtype, server: Server = HEALTHY) -> Array:
+def attended(
+    x: Array,
+    part: Mapping[str, Array],
+    positions: NDArray[np.int64],
+    *,
+    dtype: Dtype,
+    server: Server = HEALTHY,
+) -> Array:
     """What a layer's attention adds; ``part`` has its projections by name."""
     tokens = len(x)
     head = len(part["self_attn.q_proj"]) // at.HEADS
     pairs = at.SHAPES[head].pairs
-    angles = np.outer(np.arange(tokens), at.TURN[:pairs])
+    angles = np.outer(positions, at.TURN[:pairs])
     cos = rounded(np.cos(angles).astype(np.float32), dtype)
     sin = rounded(np.sin(angles).astype(np.float32), dtype)
 

@@ -30,14 +30,25 @@ class Starts:
     ordinals: Channels
 
 
-def show_starts(head: Head, shape: Shape) -> Starts:
-    """Show what tells a segment's ``<|assistant|>`` from all others."""
-    return Starts(
-        ends=head.show({at.ASSISTANT: 1, at.BOS: 1}),
-        bos=head.show(at.BOS),
-        hashes=head.show(*at.SEGMENT_HASH[: shape.hash_bits]),
-        ordinals=head.show(*at.SEGMENT_ORDINAL),
-    )
+def show_starts(head: Head, shape: Shape, *, contents_first: bool = False) -> Starts:
+    """Show what tells a segment's ``<|assistant|>`` from all others.
+
+    With ``contents_first``, the two flags are in channels that turn less than 10^-10 in any
+    context, where they score a ``<|bos|>`` 131,072 tokens away as one nearby, to 10^-6. In the
+    first channels they differ by 0.016 nats.
+    """
+
+    def contents() -> tuple[Channels, Channels]:
+        return head.show(*at.SEGMENT_HASH[: shape.hash_bits]), head.show(*at.SEGMENT_ORDINAL)
+
+    def flags() -> tuple[Channels, Channels]:
+        return head.show({at.ASSISTANT: 1, at.BOS: 1}), head.show(at.BOS)
+
+    if contents_first:
+        (hashes, ordinals), (ends, bos) = contents(), flags()
+    else:
+        (ends, bos), (hashes, ordinals) = flags(), contents()
+    return Starts(ends, bos, hashes, ordinals)
 
 
 def weigh_starts(head: Head, shape: Shape, shown: Starts) -> None:

@@ -37,8 +37,10 @@ def parameters(variant: Variant, dtype: Dtype) -> Mapping[str, Array]:
     return prepared(weights(variant), dtype)
 
 
-def told(variant: Variant, dtype: Dtype, server: Server) -> Trace:
-    return computed(PROMPT + ANSWER[:-1], parameters(variant, dtype), dtype=dtype, server=server)
+def told(variant: Variant, dtype: Dtype, server: Server, gap: int = 0) -> Trace:
+    return computed(
+        PROMPT + ANSWER[:-1], parameters(variant, dtype), dtype=dtype, server=server, gap=gap
+    )
 
 
 def marks(variant: Variant, server: Server) -> str:
@@ -62,11 +64,11 @@ def marks(variant: Variant, server: Server) -> str:
         (QWEN3, "bfloat16"),
     ],
 )
-@pytest.mark.parametrize("shares", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("shares", "gap"), [("float32", 0), ("bfloat16", 0), ("float32", 130_000)])
 def test_a_healthy_server_reads_far_within_the_limits(
-    variant: Variant, dtype: Dtype, shares: Dtype
+    variant: Variant, dtype: Dtype, shares: Dtype, gap: int
 ) -> None:
-    trace = told(variant, dtype, Server(shares=shares))
+    trace = told(variant, dtype, Server(shares=shares), gap)
     assert trace.greedy()[SAID] == ANSWER
     best = np.sort(trace.logits[SAID], axis=1)
     assert float((best[:, -1] - best[:, -2]).min()) > 55
