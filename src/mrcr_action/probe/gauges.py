@@ -80,12 +80,12 @@ def gauges(shape: Shape) -> Layer:
 
     if not keys.shares_with(scores):
         shown = show_starts(keys, shape, contents_first=True)
+        _make_coarse(keys)
     fine, plain = keys.show({at.ASSISTANT: HIGH}, at.ASSISTANT)
     keys.favour((fine,), KEY_NATS / FINE * shape.root)
     keys.favour((plain,), -KEY_NATS / FINE * shape.root)
     keys.write(keys.carry({at.ASSISTANT: 1, at.BOS: -KEY_RATIO}), (keys_read,))
     _weigh_in_powers(keys, shape, shown)
-    _make_coarse(keys)
 
     values_off, scores_off, keys_off, fine_off = at.OFF
     # From RISE on; they are 1 from 0.023, 1, 0.72 and 0.75 on.
