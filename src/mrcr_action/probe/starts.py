@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from mrcr_action.probe.attention import Channels, Head
     from mrcr_action.probe.layout import Shape
 
+END_WEIGHT: Final = 1024.0
+"""For both keys, over all others."""
 ORDINAL_WEIGHT: Final = 128.0
 """For comparing ordinals: a flip costs 23 nats or more."""
 
@@ -53,7 +55,7 @@ def show_starts(head: Head, shape: Shape, *, contents_first: bool = False) -> St
 
 def weigh_starts(head: Head, shape: Shape, shown: Starts) -> None:
     """Give both keys ``start_score`` and 1024 more."""
-    head.favour(shown.ends, 1024.0)
+    head.favour(shown.ends, END_WEIGHT)
     head.favour(shown.bos, start_score(shape))
     head.match(shown.hashes, at.SEGMENT_HASH, shape.hash_weight)
     head.match(shown.ordinals, at.SEGMENT_ORDINAL, ORDINAL_WEIGHT)

@@ -19,7 +19,13 @@ from mrcr_action.probe.attention import (
     NEAR_RESOLUTION,
 )
 from mrcr_action.probe.build import DEFAULT_MAX_LEN
-from mrcr_action.probe.positions import distance_margin, kernel_margin, offset_margin, table
+from mrcr_action.probe.positions import (
+    distance_margin,
+    far_shift,
+    kernel_margin,
+    offset_margin,
+    table,
+)
 
 if TYPE_CHECKING:
     from mrcr_action.probe.checkpoint import Dtype
@@ -51,8 +57,9 @@ def test_an_offset_is_found_in_a_piece_far_before_the_answer(piece: int, dtype: 
         size=FAR_REACH,
         offsets=range(wording.COPY_DISTANCE, FAR_REACH, 97),
         dtype=dtype,
+        shift=far_shift(DEFAULT_MAX_LEN),
     )
-    assert lead > 35
+    assert lead > 20
 
 
 def test_a_longer_context_than_the_design_is_not_told_apart() -> None:
