@@ -11,7 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mrcr_action.bins import bin_of
 from mrcr_action.diagnosis.breakdown import forms_of, is_wrong
+from mrcr_action.diagnosis.causes import ROUNDS, WHAT
 from mrcr_action.diagnosis.chance import CHANCE, FEW, fisher
 from mrcr_action.diagnosis.edge import Edge, edge_of
 from mrcr_action.diagnosis.evidence import LOST
@@ -29,44 +31,6 @@ MOST = 3
 
 ALIKE = 0.1
 """Two lengths that differ by no more than this share are one."""
-
-WHAT: dict[Form, str] = {
-    "near copy": "the wanted text with edits: precision (a quantised KV cache or weights)?",
-    "wrong needle": "the reply to another of the same requests: counting, or positions?",
-    "distractor": "another piece of the conversation: attention to the wrong place, or KV blocks of"
-    " another's?",
-    "no nonce": "the right text without the nonce: the chat template, or instructions that are no"
-    " longer followed?",
-    "other nonce": "the right text behind another nonce: short, exact strings are lost: precision,"
-    " or sampling?",
-    "nonce not first": "other text before the nonce: thinking that is not switched off, or not"
-    " parsed (--reasoning-parser)?",
-    "truncated": "cut at max_tokens: too low a max_tokens, or thinking?",
-    "stopped early": "right as far as they go, and end too early: a limit of the server, or a stop"
-    " string?",
-    "ran on": "the answer and more: the end-of-turn token, or the chat template?",
-    "garbled": "right at first, and unrelated from some character on: KV blocks overwritten or"
-    " mixed up?",
-    "degenerate": "one piece over and over, or no text: numbers that overflow, broken weights, or"
-    " positions beyond what the model knows (rope scaling)?",
-    "refusal": "refusals: a guard in front of the model, or a context that was cut off?",
-    "empty": "empty: thinking that takes all of max_tokens, or an end-of-turn token at once?",
-    "cut": "begun without the nonce, and cut here (cut_without_nonce): what they say is not known.",
-    "unrelated": "text of no piece of the conversation: a context that was not read?",
-}
-"""What a form, where it is that of most wrong responses, may come from."""
-
-ROUNDS: dict[Kind, str] = {
-    "warm": "the prefix cache?",
-    "block": "the end of a KV block?",
-    "block warm": "the end of a KV block, or the prefix cache?",
-    "chunk": "the end of a prefill chunk?",
-    "straddle": "the end of a prefill chunk?",
-    "sweep": "parts of a context that are not read?",
-    "pool": "eviction from the KV cache?",
-    "pool warm": "eviction from the KV cache?",
-}
-"""What a round of that kind differs from the first one in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +53,15 @@ def clues_of(records: Sequence[Record], plan: Plan | None) -> tuple[Clue, ...]:
     wrong = [record for record in answered if is_wrong(record)]
     if not wrong:
         return ()
-    placed = _by_place(answered)
-    found = [*placed, *_by_round(answered, plan), *_by_concurrency(answered, plan)]
-    if not placed:
+    found = [
+        *_by_place(answered),
+        *_by_round(answered, plan),
+        *_by_concurrency(answered, plan),
+    ]
+    if not found:
         found += _by_order(answered)
     found.sort(key=lambda clue: clue.p or 0.0)
-    return (*found[: MOST - 1], *_by_form(answered, wrong))[:MOST]
+    return (*found[: MOST - 1], *_by_form(answered, wrong, is_placed=bool(found)))[:MOST]
 
 
 def _by_place(records: Sequence[Record]) -> list[Clue]:
@@ -218,27 +185,32 @@ def _worse(
     return Clue(told=told, p=p)
 
 
-def _by_form(answered: Sequence[Record], wrong: Sequence[Record]) -> list[Clue]:
-    """What most wrong responses are, where there are a few."""
+def _by_form(answered: Sequence[Record], wrong: Sequence[Record], *, is_placed: bool) -> list[Clue]:
+    """What most wrong responses are, where there are a few.
+
+    Where something else tells more of the cause (``is_placed``), none is named here.
+    """
     form, count = forms_of(wrong).most_common(1)[0]
     if count < FEW or count * 2 < len(wrong):
         return []
     own = [r for r in wrong if r.diagnosis is not None and r.diagnosis.form == form]
-    more = {"wrong needle": _shift, "near copy": _spread}.get(form)
-    told = f"{count} of {len(wrong)} wrong answers of {len(answered)} are {WHAT[form]}"
-    length = _one_length(own) if form in {"stopped early", "truncated"} else ""
-    return [Clue(told=" ".join(filter(None, [told, length, more(own) if more else ""])))]
+    words, cause = WHAT[form]
+    told = f"{count} of {len(wrong)} wrong answers of {len(answered)} are {words}"
+    more = _MORE.get(form)
+    evidence = more(own, answered) if more is not None else ""
+    told = f"{told} ({evidence})" if evidence else told
+    return [Clue(told=f"{told}." if is_placed else f"{told}: {cause}")]
 
 
-def _one_length(records: Sequence[Record]) -> str:
+def _one_length(records: Sequence[Record], _: Sequence[Record]) -> str:
     """Where they end, if all end there."""
     lengths = [r.completion_tokens for r in records if r.completion_tokens]
     if len(lengths) < len(records) or max(lengths) - min(lengths) > max(1, ALIKE * max(lengths)):
         return ""
-    return f"They stop at {statistics.median(lengths):,.0f} tokens, all of them."
+    return f"all at {statistics.median(lengths):,.0f} tokens"
 
 
-def _shift(records: Sequence[Record]) -> str:
+def _shift(records: Sequence[Record], _: Sequence[Record]) -> str:
     """Which needle came instead, if there is a rule."""
     shifts: Counter[int] = Counter()
     for record in records:
@@ -250,17 +222,28 @@ def _shift(records: Sequence[Record]) -> str:
         return ""
     far = "the next one" if shift == 1 else "the one before" if shift == -1 else ""
     far = far or f"the one {abs(shift)} places {'later' if shift > 0 else 'earlier'}"
-    return f"{count} times it is {far}."
+    return f"{count} times {far}"
 
 
-def _spread(records: Sequence[Record]) -> str:
-    """How many edits there are."""
-    counts = [r.diagnosis.edits for r in records if r.diagnosis and r.diagnosis.edits]
-    if not counts:
-        return ""
-    if len(counts) < len(records):
-        return f"{len(records) - len(counts)} have too many edits to count."
-    return f"They have {min(counts)} to {max(counts)} edits."
+def _spread(records: Sequence[Record], answered: Sequence[Record]) -> str:
+    """How many edits there are, and in how many cells."""
+    counts = [r.diagnosis.edits for r in records if r.diagnosis and r.diagnosis.edits is not None]
+    many = len(records) - len(counts)
+    edits = f"{many} with too many edits to count" if many else ""
+    if counts:
+        edits = ", ".join(filter(None, [f"{min(counts)} to {max(counts)} edits", edits]))
+    hit = {(r.n_needles, bin_of(r.o200k_tokens)) for r in records}
+    cells = {(r.n_needles, bin_of(r.o200k_tokens)) for r in answered}
+    return f"{edits}, in {len(hit)} of {len(cells)} cells"
+
+
+_MORE: dict[Form, Callable[[Sequence[Record], Sequence[Record]], str]] = {
+    "stopped early": _one_length,
+    "truncated": _one_length,
+    "wrong needle": _shift,
+    "near copy": _spread,
+}
+"""What else is told of a form: given its responses, and all."""
 
 
 def _chance(p: float) -> str:

@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mrcr_action.sample import Message
+from typing import Any
 
 BOS, END, USER, ASSISTANT, SYSTEM = range(5)
-
-MARK = "<|\ue000"
-"""How the text of a special token begins, and no other text. The third character is for private
-use: tokenizers turn the text of a special token into that token wherever it occurs, and pieces do
-hold ``<|end|>``."""
-
-SPECIALS = tuple(f"{MARK}{name}|>" for name in ("bos", "end", "user", "assistant", "system"))
+SPECIALS = ("<|bos|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
 """Text of the special tokens; a token's id is its index."""
 
 SIZE = len(SPECIALS) + 256
 """Number of tokens: byte ``b`` is token ``len(SPECIALS) + b``."""
 
 CHAT_TEMPLATE = (
-    "{{ '<|\\ue000bos|>' }}"
+    "<|bos|>"
     "{% for message in messages %}"
-    "{% if '<|\\ue000' in message['content'] %}"
-    "{{ raise_exception('a message holds the text of a special token') }}"
-    "{% endif %}"
-    "{{ '<|\\ue000' + message['role'] + '|>' + message['content'] + '<|\\ue000end|>' }}"
+    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
     "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|\\ue000assistant|>' }}{% endif %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
-"""Jinja; takes the roles in any order, because MRCR rows begin with two user turns. It refuses a
-conversation that would be read as another one."""
+"""Jinja; takes the roles in any order, because MRCR rows begin with two user turns."""
 
 _SPECIAL = re.compile("(" + "|".join(map(re.escape, SPECIALS)) + ")")
 
@@ -52,15 +37,6 @@ def encode(text: str) -> list[int]:
         else:
             ids.extend(len(SPECIALS) + byte for byte in part.encode())
     return ids
-
-
-def encode_chat(messages: Iterable[Message]) -> list[int]:
-    """Token ids of a conversation that is to be continued, as the chat template renders it."""
-    ids = [BOS]
-    for message in messages:
-        role = encode(f"{MARK}{message.role}|>")
-        ids += [*role, *encode(message.content), END]
-    return [*ids, ASSISTANT]
 
 
 def decode(ids: list[int]) -> str:

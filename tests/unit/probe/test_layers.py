@@ -12,8 +12,7 @@ from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.codes import sequence_code, tables
 from mrcr_action.probe.layers import all_layers
 from mrcr_action.probe.reference import Rounding, Trace, forward
-from mrcr_action.probe.vocabulary import ASSISTANT, END, encode, encode_chat
-from mrcr_action.sample import Message
+from mrcr_action.probe.vocabulary import ASSISTANT, encode
 
 NONCE = "aYooSG8CQg"
 FIELDS, BEES = "poem about fields", "email about bees"
@@ -39,10 +38,9 @@ def question(ordinal: str, request: str) -> str:
 
 
 def conversation(last: str, pieces: Sequence[tuple[str, str]] = PIECES) -> list[int]:
-    messages = [Message("user", PREAMBLE)]
-    for ask, piece in pieces:
-        messages += [Message("user", f"write a {ask}"), Message("assistant", piece)]
-    return encode_chat([*messages, Message("user", last)])
+    turns = [f"<|bos|><|user|>{PREAMBLE}<|end|>"]
+    turns += [f"<|user|>write a {ask}<|end|><|assistant|>{piece}<|end|>" for ask, piece in pieces]
+    return encode("".join(turns) + f"<|user|>{last}<|end|><|assistant|>")
 
 
 @cache
@@ -55,7 +53,7 @@ USUAL = Rounding()
 
 def answered(prompt: list[int], answer: str, dtype: Dtype, rounding: Rounding = USUAL) -> bool:
     """Whether greedy decoding gives the answer: it does if each next token is right."""
-    wanted = [*encode(answer), END]
+    wanted = encode(answer + "<|end|>")
     trace = forward(prompt + wanted[:-1], parameters(), dtype=dtype, rounding=rounding)
     predicted = trace.greedy()
     return predicted[len(prompt) - 1 :] == wanted
@@ -73,7 +71,7 @@ def replies(ids: list[int]) -> list[int]:
 
 def test_the_wanted_piece_is_copied_exactly_in_bfloat16() -> None:
     ids, trace = looked_into()
-    assert trace.greedy()[replies(ids)[-1] :] == [*encode(NONCE + WANTED), END]
+    assert trace.greedy()[replies(ids)[-1] :] == encode(NONCE + WANTED + "<|end|>")
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ LOOKS = (
     " attention window, or a beginning that was cut off?"
 )
 FORM = (
-    "4 of 4 wrong answers of 8 are the reply to another of the same requests: counting, or"
-    " positions? 4 times it is the next one."
+    "4 of 4 wrong answers of 8 are the reply to another of the same requests (4 times the next"
+    " one)."
 )
 
 
