@@ -6,6 +6,7 @@ import hashlib
 import shlex
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,9 @@ GATE = {
 }
 """What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
 
+OWN_DATA = {"max_tokens": "4096"}
+"""What differs where the rows are the user's: the dataset's pieces have up to 3,890 characters."""
+
 LEAST_WINDOW = 16_384
 """Tokens of the window of a server that is started here, unless prompts are longer."""
 
@@ -60,6 +64,8 @@ def probe_command(
     Raises:
         UsageError: what is asked for is impossible; nothing was run.
     """
+    from mrcr_action.probe.readable import cannot_read
+
     tokens = tokens_in(longest)
     if not tokens or not LEAST_LENGTH <= tokens <= LONGEST:
         raise UsageError(
@@ -70,7 +76,9 @@ def probe_command(
     rows = folder / f"rows-{tokens}"
     _make(folder, rows, tokens)
     given = dict(flags)
-    for key, value in {**GATE, "dataset": str(rows)}.items():
+    has_data = "dataset" in flags or bool(environ.get(ENV_PREFIX + "DATASET", "").strip())
+    own = OWN_DATA if has_data else {"dataset": str(rows)}
+    for key, value in {**GATE, **own}.items():
         if not environ.get(ENV_PREFIX + key.upper(), "").strip():
             given.setdefault(key, value)
     plain = resolve(None, environ, given)
@@ -84,8 +92,8 @@ def probe_command(
     if config.base_url is None and config.port is None and config.server != "external":
         window = max(LEAST_WINDOW, tokens + ROOM)
         # Those that are given come last, so that they win.
-        own = ("--served-model-name", SERVED, "--max-model-len", str(window))
-        given["server_args"] = shlex.join([*own, *server_arguments(config)])
+        needed = ("--served-model-name", SERVED, "--max-model-len", str(window))
+        given["server_args"] = shlex.join([*needed, *server_arguments(config)])
         given.setdefault("model_name", str(folder / "model"))
         given.setdefault("server", "process")
     else:
@@ -93,6 +101,8 @@ def probe_command(
         given.setdefault("model_name", SERVED)
     resolved = replace(resolve(None, environ, given), name=SERVED)
     job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
+    answers = partial(cannot_read, max_tokens=resolved.config.max_tokens)
+    job = replace(job, cannot_read=answers)
     return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
 
 
