@@ -66,9 +66,11 @@ def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]
         if planned < quota:
             rows = sum(c.rows for c in own)
             long = sum(c.dropped.get("too long", 0) for c in own)
+            odd = sum(c.dropped.get("unreadable", 0) for c in own)
+            also = f", and {odd} cannot be read" if odd else ""
             found.append(
                 f"Only {planned} of {quota} samples with {n_needles} needles were found: of"
-                f" {rows} rows, {long} do not fit into {limit:,} prompt tokens."
+                f" {rows} rows, {long} do not fit into {limit:,} prompt tokens{also}."
             )
     return found
 
