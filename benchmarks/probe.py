@@ -31,7 +31,7 @@ from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.faults import FAULTS
 from mrcr_action.probe.gauges import RISE, WELL
 from mrcr_action.probe.positions import distance_margin, kernel_margin
-from mrcr_action.probe.reference import HEALTHY, Server, Trace, computed, prepared
+from mrcr_action.probe.reference import HEALTHY, Rounding, Server, Trace, computed, prepared
 from mrcr_action.probe.rows import FILLERS, row
 from mrcr_action.probe.variant import Sensitivity, Variant
 from mrcr_action.synthetic.grammar import Dice
@@ -46,6 +46,12 @@ FORMS = {
     Variant(head_size=64): "llama, heads of 64",
     Variant(architecture="qwen3"): "qwen3",
 }
+KINDS = (
+    HEALTHY,
+    Server(rounding=Rounding(rounds_shares=True)),
+    Server(rounding=Rounding(drops_bits=True)),
+)
+"""Of healthy servers: kernels round in different places."""
 LENGTHS = (131_072, 262_144, 524_288, 1_048_576)
 """Tokens of the contexts that positions are told apart in."""
 
@@ -134,12 +140,12 @@ def main(count: int) -> int:
             variant = replace(form, sensitivity=sensitivity)
             for dtype in get_args(Dtype):
                 model = Model(variant, dtype)
-                both = [margins(model, asked, s) for s in (HEALTHY, Server(shares="bfloat16"))]
-                wrong, part = sum(b[0] for b in both), max(b[2] for b in both)
-                lead = min(b[1] for b in both)
+                found = [margins(model, asked, server) for server in KINDS]
+                wrong, part = sum(f[0] for f in found), max(f[2] for f in found)
+                lead = min(f[1] for f in found)
                 shown = f"{part:.2f}" if sensitivity == "high" else "–"
                 print(
-                    f"| {name} | {sensitivity} | {dtype} | {wrong} of {2 * count} |"
+                    f"| {name} | {sensitivity} | {dtype} | {wrong} of {len(KINDS) * count} |"
                     f" {lead:.1f} | {shown} |",
                     flush=True,
                 )

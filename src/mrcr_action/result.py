@@ -17,6 +17,7 @@ from mrcr_action.comparison.document import Against, RoundChange
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
+from mrcr_action.diagnosis.evidence import Diagnosis
 from mrcr_action.grade import Grade, Outcome
 from mrcr_action.intervals import Interval
 from mrcr_action.plan import Ask, Plan
@@ -41,6 +42,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     o200k_tokens: int
     """Prompt and answer in o200k tokens."""
     grade: Grade | None = None
+    diagnosis: Diagnosis | None = None
+    """What kind of fault it shows, if any; None in documents of before there was one."""
     reason: str = ""
     """Why it was rejected or failed, in the server's or the network's words."""
     finish_reason: str | None = None
@@ -53,6 +56,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the prompt, those that the prefix cache supplied; None where the server does not tell."""
     digest: str | None = None
     """Short hash of the response: two that differ are different texts. None without one."""
+    logit_margin: float | None = None
+    """Nats by which each token of the response led the best other one, at least; None where the
+    server was not asked, or tells no log-probabilities."""
     seconds_to_first_token: float | None = None
     seconds: float = 0.0
     nonce: str | None = None
@@ -195,13 +201,16 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     round: str | None = None
     """The round that was compared with the first one, where that is what was checked; ``measured``
     is then the change of the mean. None for a threshold."""
+    is_of_margin: bool = False
+    """Whether the logit margin of all answers is what was checked; ``measured`` is then the least,
+    in nats."""
     undecided: bool = False
     """Whether the run stopped while it could still have gone either way; always inconclusive."""
 
     @property
     def is_of_threshold(self) -> bool:
         """Whether a threshold of a bucket is what was checked."""
-        return self.against is None and self.round is None
+        return self.against is None and self.round is None and not self.is_of_margin
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,6 +368,9 @@ class Result(Measured, frozen=True, kw_only=True):
     auc: tuple[Area, ...] = ()
     """Means over lengths as Context Arena counts them, where every bin up to there was measured."""
     buckets: tuple[Bucket, ...]
+    is_probe: bool = False
+    """Whether the model was the one that reads perfectly, so that every wrong answer is the
+    server's."""
     verdict: Verdict
     rounds: tuple[RoundChange, ...] = ()
     """What differs between the first round and each other one."""

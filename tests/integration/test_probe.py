@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
+
+from mrcr_action.bins import parse_bin
+from mrcr_action.data.writer import write_parquet
+from mrcr_action.synthetic import synthetic_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,13 +77,6 @@ def test_a_length_that_the_model_cannot_read_is_an_error(mrcr: Mrcr, text: str) 
     assert "expected a number of tokens such as 8K" in ended.stderr
 
 
-def test_a_container_is_refused_with_a_way_around_it(mrcr: Mrcr) -> None:
-    ended = mrcr("probe", "--image", "org/vllm:1")
-    assert ended.code == 2
-    assert "mrcr probe starts no container" in ended.stderr
-    assert "mrcr probe --build DIR" in ended.stderr
-
-
 def test_the_model_is_written_for_a_server_elsewhere(mrcr: Mrcr) -> None:
     ended = mrcr("probe", "--build", "model")
     assert ended.code == 0, ended.said
@@ -94,3 +93,79 @@ def test_a_folder_that_cannot_be_written_is_an_error_and_no_traceback(
     assert ended.code == 3
     assert "cannot be written" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_narrow_lead_is_red_though_every_answer_is_right(
+    mrcr: Mrcr, start_standin: StartStandIn
+) -> None:
+    narrow = start_standin("--served-model-name", "probe", "--fault", "lead=3@2")
+    ended = mrcr("probe", "--plan=smoke", "--min-logit-margin=5", "--base-url", narrow.url)
+    assert ended.code == 1, ended.said
+    result = ended.result
+    assert result.match_ratio == 1
+    assert min(r.logit_margin or 0 for r in result.records) == 3
+    told = "a token of 1 of 20 answers led the second best by less than 5 nats, one by 3.00"
+    assert f"MRCR failed: logit margin: {told}" in ended.said
+    case = ET.parse(ended.folder / "junit.xml").find(  # noqa: S314 - our own file
+        ".//testcase[@name='logit margin']/failure"
+    )
+    assert case is not None
+    assert case.get("type") == "margin"
+    assert told in (ended.folder / "summary.md").read_text()
+
+
+def test_a_server_without_log_probabilities_is_judged_by_its_answers(
+    mrcr: Mrcr, start_standin: StartStandIn
+) -> None:
+    silent = start_standin("--served-model-name", "probe", "--fault", "no-logprobs")
+    ended = mrcr("probe", "--plan=smoke", "--base-url", silent.url)
+    assert ended.code == 0, ended.said
+    assert "The logit margin of 20 of 20 answers could not be checked" in ended.said
+    assert {record.attempts for record in ended.result.records} == {1}
+
+
+def rows_with(folder: Path, change: Callable[[str], str]) -> Path:
+    """A dataset of the dataset's shape with every question changed; the rows stay consistent."""
+    made = []
+    for row in synthetic_rows((2,), [parse_bin("512-1K")], 6, 3, hostile=True):
+        turns = json.loads(row["prompt"])
+        turns[-1]["content"] = change(turns[-1]["content"])
+        chars = sum(len(turn["content"]) for turn in turns)
+        made.append({**row, "prompt": json.dumps(turns), "n_chars": chars})
+    write_parquet(made, folder)
+    return folder
+
+
+def test_rows_that_the_probe_cannot_read_are_left_out_and_that_is_said(
+    mrcr: Mrcr, fake_vllm: FakeVllm, tmp_path: Path
+) -> None:
+    asked = (
+        "probe",
+        "--plan=smoke",
+        "--needles=2",
+        "--num-samples=3",
+        f"--dataset={tmp_path / 'rows'}",
+    )
+    # The stand-in reads the other ordinal as well: what is left out is so for the probe's sake.
+    rows_with(tmp_path / "rows", lambda text: text.replace("the 1st", "the 01st"))
+    ended = mrcr(*asked, env=fake_vllm())
+    assert ended.code == 0, ended.said
+    assert {record.row for record in ended.result.records} == {0, 1, 2}
+    assert ended.result.config.max_tokens == 4096
+    told = (
+        "rows were left out, because the probe cannot read such: the question asks for one before"
+    )
+    assert any(told in note for note in ended.result.notes)
+    assert told in ended.said
+    # Of the three, one comes after the last that was needed.
+    assert ended.result.coverage[0].dropped == {"unreadable": 2}
+
+
+def test_a_dataset_that_the_probe_cannot_read_at_all_gets_no_verdict(
+    mrcr: Mrcr, fake_vllm: FakeVllm, tmp_path: Path
+) -> None:
+    rows = rows_with(tmp_path / "rows", lambda text: text.replace("Prepend", "Please prepend"))
+    ended = mrcr("probe", "--plan=smoke", "--needles=2", f"--dataset={rows}", env=fake_vllm())
+    assert ended.code == 3, ended.said
+    assert "the question is not worded as the dataset's (6)" in ended.said
+    assert "docs/probe.md says what the probe can read" in ended.said

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shlex
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +15,18 @@ from mrcr_action.cache import entry, locked
 from mrcr_action.choice import tokens_in
 from mrcr_action.commands.run import api_key_of, checked_key, job_of
 from mrcr_action.config.faults import server_arguments
-from mrcr_action.config.resolve import ENV_PREFIX, resolve
+from mrcr_action.config.resolve import ENV_PREFIX, Resolved, flag_of, resolve
 from mrcr_action.errors import ExitCode, OutputError, UsageError
+from mrcr_action.probe.variant import DEFAULT, Variant
 from mrcr_action.report.text import one_line
+from mrcr_action.server.route import attaches
 from mrcr_action.suite import run_suite, worst_exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mrcr_action.probe.checkpoint import Dtype
-    from mrcr_action.probe.variant import Architecture, HeadSize, Sensitivity, Variant
+    from mrcr_action.probe.variant import Architecture, HeadSize, Sensitivity
 
 SERVED = "probe"
 """Name that the model is served under."""
@@ -35,8 +38,15 @@ GATE = {
     "tolerance": "0",
     "max_instability": "0",
     "max_tokens": "256",
+    "min_logit_margin": "28",
 }
 """What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
+
+USUAL_LENGTH = "8K"
+"""Longest prompt unless another is wanted."""
+
+OWN_DATA = {"max_tokens": "4096"}
+"""What differs where the rows are the user's: the dataset's pieces have up to 3,890 characters."""
 
 LEAST_WINDOW = 16_384
 """Tokens of the window of a server that is started here, unless prompts are longer."""
@@ -46,6 +56,10 @@ ROOM = 4_096
 
 LEAST_LENGTH, LONGEST = 512, 131_072 - ROOM
 """Tokens of the longest row, at least and at most."""
+
+
+SHIPPED = Path(sys.prefix) / "share" / "mrcr-probe"
+"""Where an image has the model ready."""
 
 
 def probe_command(
@@ -68,6 +82,35 @@ def probe_command(
     Raises:
         UsageError: what is asked for is impossible; nothing was run.
     """
+    given = dict(flags)
+    resolved = probe_run(given, environ, variant=variant, longest=longest, server="process")
+    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
+    return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
+
+
+def probe_run(
+    given: dict[str, Any],
+    environ: Mapping[str, str],
+    *,
+    variant: Variant = DEFAULT,
+    longest: str = USUAL_LENGTH,
+    server: str = "auto",
+    called: Callable[[str], str] = flag_of,
+) -> Resolved:
+    """The probe's model, rows and gate where nothing else is said.
+
+    Args:
+        given: flags or inputs; what is missing is filled in.
+        environ: variables of this process.
+        variant: which form of the model is served.
+        longest: longest prompt, such as 8K.
+        server: how it is started where the settings leave that open.
+        called: what to call a setting in an error.
+
+    Raises:
+        UsageError: what is asked for is impossible.
+        OutputError: the model or the rows cannot be written.
+    """
     tokens = tokens_in(longest)
     if not tokens or not LEAST_LENGTH <= tokens <= LONGEST:
         raise UsageError(
@@ -77,33 +120,33 @@ def probe_command(
     folder = _folder()
     # Which rows are left out because the model cannot read them depends on its heads.
     rows = folder / f"rows-{tokens}-{variant.head_size}"
-    model = folder / "-".join(["model", *variant.parts()])
+    ships = not variant.parts() and (SHIPPED / "config.json").exists()
+    model = SHIPPED if ships else folder / "-".join(["model", *variant.parts()])
     _make(model, variant, rows, tokens)
-    given = dict(flags)
-    for key, value in {**GATE, "dataset": str(rows)}.items():
+    has_data = "dataset" in given or bool(environ.get(ENV_PREFIX + "DATASET", "").strip())
+    if has_data and variant.shape.hash_bits < DEFAULT.shape.hash_bits:
+        raise UsageError(
+            f"--head-size {variant.head_size}: reads rows of its own only, since it may take two"
+            " requests of others for equal",
+            hint="Leave out --dataset, or --head-size.",
+        )
+    own = OWN_DATA if has_data else {"dataset": str(rows)}
+    for key, value in {**GATE, **own}.items():
         if not environ.get(ENV_PREFIX + key.upper(), "").strip():
             given.setdefault(key, value)
-    plain = resolve(None, environ, given)
-    config = plain.config
-    if config.image is not None or config.server == "container":
-        raise UsageError(
-            "mrcr probe starts no container",
-            hint="Start `vllm serve` with the folder of `mrcr probe --build DIR` there, and name it"
-            " with --base-url.",
-        )
-    if config.base_url is None and config.port is None and config.server != "external":
-        window = max(LEAST_WINDOW, tokens + ROOM)
-        # Those that are given come last, so that they win.
-        own = ("--served-model-name", SERVED, "--max-model-len", str(window))
-        given["server_args"] = shlex.join([*own, *server_arguments(config)])
-        given.setdefault("model_name", str(model))
-        given.setdefault("server", "process")
-    else:
+    config = resolve(None, environ, given, called=called).config
+    if attaches(config, has_file=False):
         # Any other model would score 0, as if the server were broken.
         given.setdefault("model_name", SERVED)
-    resolved = replace(resolve(None, environ, given), name=SERVED)
-    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
-    return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
+    else:
+        if config.server == "auto" and config.image is None:
+            given["server"] = server
+        window = max(LEAST_WINDOW, tokens + ROOM)
+        # Those that are given come last, so that they win.
+        needed = ("--served-model-name", SERVED, "--max-model-len", str(window))
+        given["server_args"] = shlex.join([*needed, *server_arguments(config)])
+        given.setdefault("model_name", str(model))
+    return replace(resolve(None, environ, given, called=called), name=SERVED, is_probe=True)
 
 
 def variant_of(
@@ -114,8 +157,6 @@ def variant_of(
     Raises:
         UsageError: there is none.
     """
-    from mrcr_action.probe.variant import Variant
-
     try:
         return Variant(architecture=architecture, head_size=head_size, sensitivity=sensitivity)
     except ValueError as error:
@@ -146,19 +187,18 @@ def _make(model: Path, variant: Variant, rows: Path, tokens: int) -> None:
     from mrcr_action.probe.collisions import rivals
     from mrcr_action.probe.rows import rows as made
 
-    folder = model.parent
     try:
-        with locked(folder / "made"):
+        with locked(rows.parent / "made"):
             if not (model / "config.json").exists():
                 build(model, variant=variant)
             if not rows.exists():
-                partial = folder / f".{rows.name}.partial"
+                partial = rows.with_name(f".{rows.name}.partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 read = (row for row in made(tokens) if not rivals(_asked(row), variant.shape))
                 write_parquet(read, partial)
                 partial.rename(rows)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
+        raise OutputError(f"{rows.parent}: cannot be written: {error.strerror}") from error
 
 
 def _asked(row: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ the answer is replaced by ``MARKS``, which say what was off.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
 from mrcr_action.probe import layout as at
@@ -16,7 +15,7 @@ from mrcr_action.probe import vocabulary
 from mrcr_action.probe.codes import tables
 from mrcr_action.probe.layer import Layer
 from mrcr_action.probe.marks import MEANINGS
-from mrcr_action.probe.starts import show_starts, start_score, weigh_starts
+from mrcr_action.probe.starts import show_starts, weigh_starts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from mrcr_action.probe.attention import Head, Sum
     from mrcr_action.probe.layout import Shape
     from mrcr_action.probe.mlp import Mlp
-    from mrcr_action.probe.starts import Starts
 
 FINE: Final = 2.0**-5
 """The amplitude in which a fine code is written on top of 1 or more. bfloat16 has two bits to
@@ -67,7 +65,7 @@ def gauges(shape: Shape) -> Layer:
     scores, keys = layer.heads
     values_read, scores_read, keys_read, fine_read = at.READ
 
-    shown = show_starts(scores, shape, contents_first=True)
+    shown = show_starts(scores, shape)
     (start,) = scores.show(at.ASSISTANT)
     scores.favour((start,), SCORE_NATS * shape.root)
     (side,) = scores.carry({at.ASSISTANT: 1, at.BOS: -SCORE_RATIO})
@@ -75,17 +73,17 @@ def gauges(shape: Shape) -> Layer:
     one, more = scores.carry({at.ASSISTANT: 1, at.BOS: 1}, {at.ASSISTANT: HIGH, at.BOS: HIGH})
     scores.write((one,), (values_read,))
     scores.write((more, one), (fine_read, fine_read), weights=(1 / FINE, -1 / FINE))
-    _weigh_in_powers(scores, shape, shown)
+    weigh_starts(scores, shape, shown)
     _make_coarse(scores)
 
     if not keys.shares_with(scores):
-        shown = show_starts(keys, shape, contents_first=True)
+        shown = show_starts(keys, shape)
         _make_coarse(keys)
     fine, plain = keys.show({at.ASSISTANT: HIGH}, at.ASSISTANT)
     keys.favour((fine,), KEY_NATS / FINE * shape.root)
     keys.favour((plain,), -KEY_NATS / FINE * shape.root)
     keys.write(keys.carry({at.ASSISTANT: 1, at.BOS: -KEY_RATIO}), (keys_read,))
-    _weigh_in_powers(keys, shape, shown)
+    weigh_starts(keys, shape, shown)
 
     values_off, scores_off, keys_off, fine_off = at.OFF
     # From RISE on; they are 1 from 0.023, 1, 0.72 and 0.75 on.
@@ -94,18 +92,6 @@ def gauges(shape: Shape) -> Layer:
     mlp.outside(keys_read, centre=0, within=0.6, beyond=0.8, out=keys_off)
     mlp.outside(fine_read, centre=1, within=0.4, beyond=0.95, out=fine_off)
     return layer
-
-
-def _weigh_in_powers(head: Head, shape: Shape, shown: Starts) -> None:
-    """Weigh starts, with ``<|bos|>`` in two powers of two as all else is.
-
-    A server that multiplies queries by the scale then rounds all of them alike.
-    """
-    weigh_starts(head, shape, shown)
-    score = start_score(shape)
-    rest = score - 2.0 ** math.floor(math.log2(score))
-    head.favour(shown.bos, -rest)
-    head.favour(head.show(at.BOS), rest)
 
 
 def _make_coarse(head: Head) -> None:

@@ -1,8 +1,8 @@
 """The 21 layers, first to last; each says what it reads and what it adds.
 
-0-2 phrase code, 3 spot phrases, 4-9 identity hash, 10 fetch identities, 11 count and find the
-nonce, 12-13 tell every token its segment, 14 make that exact, 15-19 offset, 20 copy. Where
-sensitivity is high, the gauges come before the copy.
+0-2 phrase code, 3 spot phrases, 4-9 identity hash, 10 fetch identities, 11 count, 12-13 tell every
+token its segment, 14 make that exact and find the nonce, 15-19 offset, 20 copy. Where sensitivity
+is high, the gauges come before the copy.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from mrcr_action.probe.attention import (
 from mrcr_action.probe.codes import Codes, sequence_code, shifted, tables
 from mrcr_action.probe.gauges import copy_finely, gauges, mark
 from mrcr_action.probe.layer import Layer
-from mrcr_action.probe.starts import show_starts, weigh_starts
+from mrcr_action.probe.mlp import SURE
+from mrcr_action.probe.starts import END_WEIGHT, show_starts, weigh_starts
 from mrcr_action.probe.variant import DEFAULT, Variant
 from mrcr_action.probe.vocabulary import encode
 from mrcr_action.sample import NONCE_LENGTH
@@ -45,10 +46,10 @@ def all_layers(variant: Variant = DEFAULT) -> list[Layer]:
         spot_phrases(shape),
         *(identity_hash(shape, step) for step in range(len(wording.IDENTITY_STEPS))),
         fetch_identities(shape),
-        count_and_find_nonce(shape),
+        count_requests(shape),
         near_hop(shape),
         far_hop(shape),
-        exact_segment(shape),
+        exact_segment_and_nonce(shape),
         *(offset_phase(shape, index) for index in range(len(at.PHASE_PAIRS))),
         *([gauges(shape)] if high else []),
         copy(shape, finely=high),
@@ -135,37 +136,30 @@ def fetch_identities(shape: Shape) -> Layer:
     for j, ordinal in enumerate(question.carry(*at.ORDINAL)):
         for k, dim in enumerate(at.WANTED_ORDINAL):
             question.write((ordinal,), (dim,), weights=(1.0 if k < j else -1.0,))
+    # In float32 each product loses some 10^−5, and the next layer weighs the hash against <|bos|>.
+    layer.mlp.sharpen(at.REQUEST_HASH)
     for counted in tables().count[:NONCE_LENGTH]:
         layer.mlp.detect({**_code_test(at.COUNT, counted), at.IN_REPLY: 8}, (at.NONCE_TURN,))
     return layer
 
 
-def count_and_find_nonce(shape: Shape) -> Layer:
-    """REQUEST_HASH → SHARE → REQUEST_ORDINAL; and COUNT, IN_NONCE, TOKEN → NEXT_OF_NONCE.
+def count_requests(shape: Shape) -> Layer:
+    """REQUEST_HASH → SHARE → REQUEST_ORDINAL.
 
-    The first head averages over the request's n occurrences, which carry 1, and ``<|bos|>``,
-    which carries 0 and weighs as much as 8: it finds n / (n + 8). The second looks at the nearest
-    nonce, at the byte whose count since ``Prepend `` is one more than the query's count since
-    ``<|assistant|>``.
+    A head averages over the request's n occurrences, which carry 1, and ``<|bos|>``, which carries
+    0 and weighs as much as 8: it finds n / (n + 8).
     """
     layer = Layer(shape)
-    mlp = layer.mlp
-    occurrences, nonce = layer.heads
-    occurrences.favour(occurrences.show({at.ASSISTANT: 1, at.BOS: 1}), 1024.0)
+    mlp, head = layer.mlp, layer.heads[0]
+    head.favour(head.show({at.ASSISTANT: 1, at.BOS: 1}), END_WEIGHT)
     hashes = at.REQUEST_HASH[: shape.hash_bits]
-    occurrences.match(occurrences.show(*hashes), hashes, shape.hash_weight)
-    occurrences.favour(occurrences.show(at.BOS), shape.hash_score)
-    occurrences.favour(occurrences.show(at.BOS), shape.root * math.log(8))
-    occurrences.write(occurrences.carry(at.ASSISTANT), (at.SHARE,))
+    head.match(head.show(*hashes), hashes, shape.hash_weight)
+    head.favour(head.show({at.BOS: shape.hash_bits}), shape.hash_weight)
+    head.favour(head.show(at.BOS), shape.root * math.log(8))
+    head.write(head.carry(at.ASSISTANT), (at.SHARE,))
     for n, dim in enumerate(at.REQUEST_ORDINAL, 1):
         mlp.step(at.SHARE, low=n / (n + 8), high=(n + 1) / (n + 9), out=dim, height=2)
     mlp.add(-1, at.REQUEST_ORDINAL)
-
-    unit = tables().count[0]
-    nonce.favour(nonce.show(at.IN_NONCE), 4 * OVERRIDE)
-    nonce.match(nonce.show(*at.COUNT), shifted(at.COUNT, 1), 64.0, signs=unit.tolist())
-    nonce.nearest(NEAR_KERNEL)
-    nonce.write(nonce.carry(*at.TOKEN), at.NEXT_OF_NONCE)
     return layer
 
 
@@ -212,13 +206,22 @@ def far_hop(shape: Shape) -> Layer:
     return layer
 
 
-def exact_segment(shape: Shape) -> Layer:
+def exact_segment_and_nonce(shape: Shape) -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL, INSIDE ← exactly ±1 or 0.
 
     Where two keys shared the far hop's attention, they are off by up to 6 %.
+
+    Also COUNT, IN_NONCE, TOKEN → NEXT_OF_NONCE: a head looks at the nearest nonce, at the byte
+    whose count since ``Prepend `` is one more than the query's count since ``<|assistant|>``.
     """
     layer = Layer(shape)
+    nonce = layer.heads[0]
     layer.mlp.sharpen((*at.SEGMENT_HASH, *at.SEGMENT_ORDINAL, at.INSIDE))
+    unit = tables().count[0]
+    nonce.favour(nonce.show(at.IN_NONCE), 4 * OVERRIDE)
+    nonce.match(nonce.show(*at.COUNT), shifted(at.COUNT, 1), 64.0, signs=unit.tolist())
+    nonce.nearest(NEAR_KERNEL)
+    nonce.write(nonce.carry(*at.TOKEN), at.NEXT_OF_NONCE)
     return layer
 
 
@@ -226,9 +229,12 @@ def offset_phase(shape: Shape, index: int) -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL → two of PHASE: cos and sin of turn · offset in the segment.
 
     Each head weighs the segment's own ``<|assistant|>``, at 1/4 · cos(turn · offset) nats, against
-    ``<|bos|>``. They carry 1 and −1, so the head finds tanh(cos / 8), about cos / 8.
+    ``<|bos|>``. They carry 1 and −1, so the head finds tanh(cos / 8), about cos / 8. The first of
+    these layers also takes INSIDE from tokens for which that does not hold.
     """
     layer = Layer(shape)
+    if index == 0:
+        _leave_what_cannot_be_asked_for(layer)
     first, second = layer.heads
     for quarter, head in enumerate(layer.heads):
         if head is first or not second.shares_with(first):
@@ -240,6 +246,20 @@ def offset_phase(shape: Shape, index: int) -> Layer:
     return layer
 
 
+def _leave_what_cannot_be_asked_for(layer: Layer) -> None:
+    """INSIDE ← 0 past the reach of the far hop, and in replies to the 9th and later equal requests.
+
+    Their PHASE is up to 8 times too large and would outweigh a right one: all those replies have
+    one thermometer, so that a head finds several ``<|assistant|>``; at the end of the far hop's
+    reach SEGMENT fades, and it finds none. INSIDE_RAW fades there, too: it is 1/2 where SEGMENT
+    is still exact, and 2/3 or more within reach.
+    """
+    layer.mlp.step(at.INSIDE_RAW, low=1 / 3, high=2 / 3, out=at.INSIDE)
+    layer.mlp.clear(at.INSIDE)
+    ninth = {at.SEGMENT_ORDINAL[-1]: SURE, at.INSIDE: SURE, at.ONE: -SURE}
+    layer.mlp.unit(gate=ninth, up={at.ONE: 1}, down={at.INSIDE: -1 / SURE})
+
+
 def copy(shape: Shape, *, finely: bool) -> Layer:
     """COPIED of the token with the wanted segment and the same offset, or the nonce's → OUT."""
     layer = Layer(shape)
@@ -247,9 +267,9 @@ def copy(shape: Shape, *, finely: bool) -> Layer:
     bits = slice(shape.hash_bits)
     head.match(head.show(*at.SEGMENT_HASH[bits]), at.SEGMENT_WANTED_HASH[bits], shape.hash_weight)
     head.match(head.show(*at.SEGMENT_ORDINAL), at.SEGMENT_WANTED_ORDINAL, 512.0)
-    head.match(head.show(*at.PHASE), at.PHASE, 1024.0)
     # Text before the first <|assistant|> is out. One weight that large would overflow float16.
     head.favour(head.show(at.INSIDE, at.INSIDE), 49152.0)
+    head.match(head.show(*at.PHASE), at.PHASE, 1024.0)
     if finely:
         copy_finely(head)
         mark(mlp)

@@ -169,13 +169,17 @@ WIDE: Final = Shape(
     head=128,
     key_heads=1,
     pairs=64,
-    content=tuple(channel for i in range(24, 64) for channel in (i, i + 64)),
+    content=tuple(channel for i in reversed(range(24, 64)) for channel in (i, i + 64)),
     rope_theta=2.0**80,
     hash_bits=HASH_CODE,
     hash_weight=32.0,
 )
-"""80 channels for contents: pairs from 24 on. 136 nats between equal and unrelated hashes, each
-flip costs 5.7."""
+"""80 channels for contents: pairs from 24 on, the slowest first. 136 nats between equal and
+unrelated hashes, each flip costs 5.7.
+
+The first 60 channels turn at most 2^−42.5 radians a token. In 131,072 tokens that is less than
+float32 can add to a 1, so that the ±1 in them stay what they are even in a kernel that drops bits
+instead of rounding. In the other 20 such a kernel makes them 0.4 % smaller."""
 NARROW: Final = Shape(
     head=64,
     key_heads=2,

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from mrcr_action.probe import layout as at
 from mrcr_action.probe.attention import AT_DISTANCE, NEARER
 from mrcr_action.probe.reference import rounded
-from mrcr_action.probe.starts import END_WEIGHT, start_score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +112,6 @@ def offset_margin(
     size: int,
     offsets: Sequence[int],
     dtype: Dtype,
-    shift: float = 0.0,
 ) -> float:
     """Least lead in nats of the key at a query's own offset over the others of a piece.
 
@@ -124,25 +122,15 @@ def offset_margin(
         size: of the piece, in tokens.
         offsets: of the queries.
         dtype: what the server computes in.
-        shift: of a query's phases, because the ``<|bos|>`` is far away; see ``far_shift``.
     """
     made = table(length, at.PHASE_PAIRS, dtype)
     keys = _phases(made, piece, np.arange(size))
-    phases = _phases(made, answer, np.array(offsets)) + np.float32(shift)
+    phases = _phases(made, answer, np.array(offsets))
     queries = rounded(phases * PHASE_WEIGHT, dtype)
     score = queries @ keys.T / ROOT
     own = score[np.arange(len(offsets)), list(offsets)].copy()
     score[np.arange(len(offsets)), list(offsets)] = -np.inf
     return float((own - score.max(axis=1)).min())
-
-
-def far_shift(distance: int) -> float:
-    """By how much phases are shifted, at most, where the ``<|bos|>`` is so many tokens away.
-
-    In heads of 128 its two flags share the first pair for contents, which turns a little.
-    """
-    turned = (start_score(at.WIDE) - END_WEIGHT) * math.sin(distance * at.TURN[at.WIDE.content[0]])
-    return PHASE_GAIN * turned / ROOT / 2
 
 
 def _exact(length: int, terms: Kernel) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ import numpy as np
 from mrcr_action.probe import layout as at
 
 CONSTANT_CHANNELS: Final = at.WIDE.content[-2:]
-"""The pair of channels that turns least."""
+"""The pair of channels that is claimed last."""
 
 QUERY_CONSTANT: Final = 2.0**15
 """The largest power of two that float16 holds."""

@@ -40,6 +40,25 @@ def as_they_are(x: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rounding:
+    """Where an attention kernel rounds, beside its inputs and what it returns.
+
+    All of these are met in kernels that are right.
+    """
+
+    scales_query: bool = False
+    """Queries are divided by the root of the head's size before keys are compared with them, and
+    rounded. Else scores are divided, in float32."""
+    rounds_shares: bool = False
+    """The exponentials are rounded before they weigh the values, not where they are summed up."""
+    rounds_turns: bool = False
+    """RoPE rounds its two products before it adds them."""
+    drops_bits: bool = False
+    """RoPE and attention drop the bits that do not fit instead of rounding to the nearest: vLLM's
+    on CPUs with AVX-512 but without its instructions for bfloat16."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """How a server's attention departs from the plain computation; by default in nothing."""
 
@@ -51,8 +70,8 @@ class Server:
     """Times 1/√128 or 1/8, by which scores are multiplied."""
     scores: Dtype = "float32"
     """What scores are rounded to ahead of the softmax."""
-    shares: Dtype = "float32"
-    """What the keys' weights are rounded to ahead of the product with the values."""
+    rounding: Rounding = Rounding()
+    """Where its kernels round."""
 
 
 HEALTHY = Server()
@@ -135,6 +154,13 @@ def rounded(x: Array, dtype: Dtype) -> Array:
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def cut(x: Array, dtype: Dtype) -> Array:
+    """Each number without the bits that bfloat16 does not hold; other dtypes are rounded."""
+    if dtype != "bfloat16":
+        return rounded(x, dtype)
+    return (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
 def product(x: Array, matrix: Array) -> Array:
     """A projection: ``x @ matrix.T``, without the rows and columns that are zero, as most are."""
     rows, columns = matrix.any(axis=1), matrix.any(axis=0)
@@ -165,10 +191,16 @@ def attended(
     cos = rounded(np.cos(angles).astype(np.float32), dtype)
     sin = rounded(np.sin(angles).astype(np.float32), dtype)
 
+    rounding = server.rounding
+    fitted = cut if rounding.drops_bits else rounded
+
     def turned(y: Array) -> Array:
         a, b, plain = np.split(y, [pairs, 2 * pairs], axis=1)
-        both = np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=1)
-        return np.concatenate([rounded(both, dtype), plain], axis=1)
+        first = np.concatenate([a * cos, b * cos], axis=1)
+        second = np.concatenate([-b * sin, a * sin], axis=1)
+        if rounding.rounds_turns:
+            first, second = fitted(first, dtype), fitted(second, dtype)
+        return np.concatenate([fitted(first + second, dtype), plain], axis=1)
 
     def projected(name: str) -> list[Array]:
         y = rounded(product(x, part[f"self_attn.{name}_proj"]), dtype)
@@ -183,14 +215,18 @@ def attended(
     for n, query in enumerate(projected("q")):
         # Query heads share one head of keys and values, or have their own.
         key, value = (found[n * len(found) // at.HEADS] for found in (keys, values))
-        score = turned(query) @ key.T * np.float32(server.scale / np.sqrt(head))
+        scale = np.float32(server.scale / np.sqrt(head))
+        if rounding.scales_query:
+            score = fitted(turned(query) * scale, dtype) @ key.T
+        else:
+            score = turned(query) @ key.T * scale
         score = rounded(score, server.scores)
         score[future] = -np.inf
         share = np.exp(np.maximum(score - score.max(axis=1, keepdims=True), NOTHING))
         share[share <= np.exp(NOTHING)] = 0
         total = share.sum(axis=1, keepdims=True)
-        seen.append(rounded(share, server.shares) @ value / total)
-    both = rounded(np.concatenate(seen, axis=1), dtype)
+        seen.append((fitted(share, dtype) if rounding.rounds_shares else share) @ value / total)
+    both = fitted(np.concatenate(seen, axis=1), dtype)
     return rounded(product(both, part["self_attn.o_proj"]), dtype)
 
 

@@ -27,40 +27,32 @@ class Starts:
 
     ends: Channels
     """1 at either key."""
-    bos: Channels
     hashes: Channels
     ordinals: Channels
+    as_hashes: Channels
+    """At ``<|bos|>`` as much as equal hashes come to."""
+    as_ordinals: Channels
 
 
-def show_starts(head: Head, shape: Shape, *, contents_first: bool = False) -> Starts:
+def show_starts(head: Head, shape: Shape) -> Starts:
     """Show what tells a segment's ``<|assistant|>`` from all others.
 
-    With ``contents_first``, the two flags are in channels that turn less than 10^-10 in any
-    context, where they score a ``<|bos|>`` 131,072 tokens away as one nearby, to 10^-6. In the
-    first channels they differ by 0.016 nats.
+    ``<|bos|>`` must weigh as much as a match to the last bit, and kernels may round a query after
+    they scaled it: so its weight is that of the match, of a key as large as the match is long.
     """
-
-    def contents() -> tuple[Channels, Channels]:
-        return head.show(*at.SEGMENT_HASH[: shape.hash_bits]), head.show(*at.SEGMENT_ORDINAL)
-
-    def flags() -> tuple[Channels, Channels]:
-        return head.show({at.ASSISTANT: 1, at.BOS: 1}), head.show(at.BOS)
-
-    if contents_first:
-        (hashes, ordinals), (ends, bos) = contents(), flags()
-    else:
-        (ends, bos), (hashes, ordinals) = flags(), contents()
-    return Starts(ends, bos, hashes, ordinals)
+    return Starts(
+        ends=head.show({at.ASSISTANT: 1, at.BOS: 1}),
+        as_hashes=head.show({at.BOS: shape.hash_bits}),
+        as_ordinals=head.show({at.BOS: wording.ORDINALS}),
+        hashes=head.show(*at.SEGMENT_HASH[: shape.hash_bits]),
+        ordinals=head.show(*at.SEGMENT_ORDINAL),
+    )
 
 
 def weigh_starts(head: Head, shape: Shape, shown: Starts) -> None:
-    """Give both keys ``start_score`` and 1024 more."""
+    """Give both keys the score of equal hashes and equal ordinals, and 1024 more."""
     head.favour(shown.ends, END_WEIGHT)
-    head.favour(shown.bos, start_score(shape))
+    head.favour(shown.as_hashes, shape.hash_weight)
+    head.favour(shown.as_ordinals, ORDINAL_WEIGHT)
     head.match(shown.hashes, at.SEGMENT_HASH, shape.hash_weight)
     head.match(shown.ordinals, at.SEGMENT_ORDINAL, ORDINAL_WEIGHT)
-
-
-def start_score(shape: Shape) -> float:
-    """Raw score of an equal hash and an equal ordinal."""
-    return shape.hash_score + ORDINAL_WEIGHT * wording.ORDINALS

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from mrcr_action.errors import ExitCode
+from mrcr_action.report.diagnosis import suspicions
 from mrcr_action.report.rows import lost, number, tested
 from mrcr_action.report.text import one_line
 
@@ -111,7 +112,7 @@ def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
 def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
     against = [] if check.against is None else [f"Compared with {check.against}"]
     said = [check.message, *against, tested(result), *_stop(result)]
-    worse = "worse than the baseline" if check.round is None else check.bucket
+    worse = check.bucket if check.against is None else "worse than the baseline"
     return Annotation(
         level=level,
         title=f"MRCR of {_name(result)}: {worse}",
@@ -141,6 +142,7 @@ def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"
     said = [
         *(check.message for check in miss.checks),
+        *(f"Looks like: {line}" for line in suspicions(result)[:1]),
         graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
         f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
         tested(result),

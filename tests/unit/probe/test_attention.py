@@ -115,3 +115,10 @@ def test_pairs_turn_as_the_base_says(shape: at.Shape) -> None:
 
 def test_no_group_of_dimensions_is_too_many() -> None:
     assert at.USED <= at.HIDDEN
+
+
+def test_the_first_channels_for_contents_are_not_turned_at_all() -> None:
+    """A 1 minus what RoPE adds is 1 in float32, so that no rounding after it can matter."""
+    for channel in at.WIDE.content[:60]:
+        turned = np.float32(DEFAULT_MAX_LEN * at.TURN[channel % at.WIDE.pairs])
+        assert np.float32(1) - turned == 1

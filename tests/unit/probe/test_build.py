@@ -28,8 +28,8 @@ def digest(path: Path) -> str:
 def test_files_are_the_same_bytes_on_every_machine(tmp_path: Path) -> None:
     build(tmp_path)
     assert {name: digest(tmp_path / name) for name in ("model.safetensors", "tokenizer.json")} == {
-        "model.safetensors": "d1fa44664752be253103991a0dbc92b87677f1d9b9f425b867848ad0f118b145",
-        "tokenizer.json": "43558473e83588afbf7784cfd012f0932cebc8066b29564f5ee72f63d9af7183",
+        "model.safetensors": "a0c1e48cdc20b3f0227010a39be8463282150cb3115090038464b6275a4b25ac",
+        "tokenizer.json": "ad3509cc372adb9917cc52870ad5b341c768f586ec749e27cae9870dd7acc39f",
     }
 
 

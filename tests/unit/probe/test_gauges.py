@@ -14,7 +14,7 @@ from mrcr_action.probe.build import weights
 from mrcr_action.probe.faults import E4M3, E5M2, FAULTS, integers
 from mrcr_action.probe.gauges import RISE, WELL
 from mrcr_action.probe.layers import all_layers
-from mrcr_action.probe.reference import Server, Trace, computed, prepared
+from mrcr_action.probe.reference import Rounding, Server, Trace, computed, prepared
 from mrcr_action.probe.variant import Variant
 from mrcr_action.probe.vocabulary import END, decode
 
@@ -64,11 +64,20 @@ def marks(variant: Variant, server: Server) -> str:
         (QWEN3, "bfloat16"),
     ],
 )
-@pytest.mark.parametrize(("shares", "gap"), [("float32", 0), ("bfloat16", 0), ("float32", 130_000)])
+@pytest.mark.parametrize(
+    ("rounding", "gap"),
+    [
+        (Rounding(), 0),
+        (Rounding(rounds_shares=True), 0),
+        (Rounding(scales_query=True), 0),
+        (Rounding(drops_bits=True), 0),
+        (Rounding(), 130_000),
+    ],
+)
 def test_a_healthy_server_reads_far_within_the_limits(
-    variant: Variant, dtype: Dtype, shares: Dtype, gap: int
+    variant: Variant, dtype: Dtype, rounding: Rounding, gap: int
 ) -> None:
-    trace = told(variant, dtype, Server(shares=shares), gap)
+    trace = told(variant, dtype, Server(rounding=rounding), gap)
     assert trace.greedy()[SAID] == ANSWER
     best = np.sort(trace.logits[SAID], axis=1)
     assert float((best[:, -1] - best[:, -2]).min()) > 55
@@ -84,7 +93,6 @@ def test_a_healthy_server_reads_far_within_the_limits(
         ("fp8 e4m3 keys", "k"),
         ("fp8 e4m3 values", "v"),
         ("fp8 e5m2 cache", "kv"),
-        ("8-bit integers, one scale", "kv"),
         ("keys × 0.97", "S"),
         ("keys × 1.03", "S"),
         ("values × 0.95", "V"),
@@ -98,6 +106,12 @@ def test_the_answer_of_a_server_that_is_off_says_what_is(
     variant: Variant, fault: str, answer: str
 ) -> None:
     assert marks(variant, FAULTS[fault]) == answer
+
+
+@pytest.mark.parametrize("variant", [LLAMA, NARROW], ids=str)
+def test_a_cache_of_8_bit_integers_is_off_in_values_and_in_scores_or_keys(variant: Variant) -> None:
+    # The scale of its keys also rounds the large ones that a healthy score rests on.
+    assert marks(variant, FAULTS["8-bit integers, one scale"]) in {"Sv", "kv"}
 
 
 @pytest.mark.parametrize("variant", [LLAMA, NARROW, QWEN3], ids=str)

@@ -11,9 +11,10 @@ from mrcr_action.probe.build import weights
 from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.codes import sequence_code, tables
 from mrcr_action.probe.layers import all_layers
-from mrcr_action.probe.reference import Trace, forward
+from mrcr_action.probe.reference import Rounding, Server, Trace, forward
 from mrcr_action.probe.variant import Variant
-from mrcr_action.probe.vocabulary import ASSISTANT, END, encode
+from mrcr_action.probe.vocabulary import ASSISTANT, END, encode, encode_chat
+from mrcr_action.sample import Message
 
 NONCE = "aYooSG8CQg"
 FIELDS, BEES = "poem about fields", "email about bees"
@@ -39,9 +40,10 @@ def question(ordinal: str, request: str) -> str:
 
 
 def conversation(last: str, pieces: Sequence[tuple[str, str]] = PIECES) -> list[int]:
-    turns = [f"<|bos|><|user|>{PREAMBLE}<|end|>"]
-    turns += [f"<|user|>write a {ask}<|end|><|assistant|>{piece}<|end|>" for ask, piece in pieces]
-    return encode("".join(turns) + f"<|user|>{last}<|end|><|assistant|>")
+    messages = [Message("user", PREAMBLE)]
+    for ask, piece in pieces:
+        messages += [Message("user", f"write a {ask}"), Message("assistant", piece)]
+    return encode_chat([*messages, Message("user", last)])
 
 
 @cache
@@ -49,10 +51,16 @@ def parameters() -> dict[str, at.Matrix]:
     return weights()
 
 
-def answered(prompt: list[int], answer: str, dtype: Dtype) -> bool:
+USUAL = Rounding()
+
+
+def answered(prompt: list[int], answer: str, dtype: Dtype, rounding: Rounding = USUAL) -> bool:
     """Whether greedy decoding gives the answer: it does if each next token is right."""
-    wanted = encode(answer + "<|end|>")
-    predicted = forward(prompt + wanted[:-1], parameters(), dtype=dtype).greedy()
+    wanted = [*encode(answer), END]
+    trace = forward(
+        prompt + wanted[:-1], parameters(), dtype=dtype, server=Server(rounding=rounding)
+    )
+    predicted = trace.greedy()
     return predicted[len(prompt) - 1 :] == wanted
 
 
@@ -68,7 +76,7 @@ def replies(ids: list[int]) -> list[int]:
 
 def test_the_wanted_piece_is_copied_exactly_in_bfloat16() -> None:
     ids, trace = looked_into()
-    assert trace.greedy()[replies(ids)[-1] :] == encode(NONCE + WANTED + "<|end|>")
+    assert trace.greedy()[replies(ids)[-1] :] == [*encode(NONCE + WANTED), END]
 
 
 @pytest.mark.parametrize(
@@ -98,6 +106,24 @@ def test_heads_of_64_tell_eight_equal_requests_apart(dtype: Dtype) -> None:
     assert trace.greedy()[len(prompt) - 1 :] == wanted
     best = np.sort(trace.logits[len(prompt) - 1 :], axis=1)
     assert float((best[:, -1] - best[:, -2]).min()) > 55
+
+
+@pytest.mark.parametrize(
+    "rounding",
+    [
+        Rounding(scales_query=True),
+        Rounding(rounds_shares=True),
+        Rounding(rounds_turns=True),
+        Rounding(drops_bits=True),
+        Rounding(scales_query=True, rounds_shares=True, rounds_turns=True, drops_bits=True),
+    ],
+    ids=str,
+)
+def test_kernels_that_round_elsewhere_read_the_same(rounding: Rounding) -> None:
+    pieces = [(FIELDS, f"Field {n}.") for n in range(8)]
+    for ordinal, wanted in (("1st", 0), ("7th", 6), ("8th", 7)):
+        prompt = conversation(question(ordinal, FIELDS), pieces)
+        assert answered(prompt, NONCE + pieces[wanted][1], "bfloat16", rounding)
 
 
 def test_openings_are_spotted_where_they_end() -> None:

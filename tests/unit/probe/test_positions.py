@@ -21,7 +21,6 @@ from mrcr_action.probe.attention import (
 from mrcr_action.probe.build import DEFAULT_MAX_LEN
 from mrcr_action.probe.positions import (
     distance_margin,
-    far_shift,
     kernel_margin,
     offset_margin,
     table,
@@ -57,7 +56,6 @@ def test_an_offset_is_found_in_a_piece_far_before_the_answer(piece: int, dtype: 
         size=FAR_REACH,
         offsets=range(wording.COPY_DISTANCE, FAR_REACH, 97),
         dtype=dtype,
-        shift=far_shift(DEFAULT_MAX_LEN),
     )
     assert lead > 20
 
