@@ -200,7 +200,9 @@ class Client:
         body = bytearray()
         plain = {"Accept-Encoding": "identity"}
         async with self._http.stream("GET", path, headers=plain) as response:
-            async for piece in response.aiter_raw():
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise Broken(f"{path}: compressed, though it was asked for as it is")
+            async for piece in response.aiter_bytes():
                 body += piece
                 if len(body) > most:
                     raise Broken(f"{path}: more than {most:,} bytes")

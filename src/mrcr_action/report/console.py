@@ -27,8 +27,8 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     stream = stream or sys.stdout
     say = Printer(stream)
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
-    _show_tables(say, result)
     say(cost_line(result))
+    _show_tables(say, result)
     for reason in reasons(result.records):
         say(f"lost: {reason}")
     for note in result.notes:
