@@ -86,7 +86,7 @@ def _tokens(result: Result) -> str:
     share = telemetry.hit_share if telemetry else None
     return (
         f"{prompts}{result.total_output_tokens:,} output tokens,"
-        f" {result.tokens_per_second:.1f} output tokens/s"
+        f" {result.tokens_per_second:,.1f} output tokens/s"
         + ("" if share is None else f", {share:.0%} of the prompt tokens from the prefix cache")
     )
 

@@ -18,7 +18,7 @@ PROMPT = "vllm:prompt_tokens_total"
 OUTPUT = "vllm:generation_tokens_total"
 QUERIES = ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total")
 HITS = ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total")
-"""Today's name and that of before vLLM 0.11; versions between have both, and count each twice."""
+"""Today's name and an older one; versions between have both, and count each twice."""
 PREEMPTIONS = "vllm:num_preemptions_total"
 FINISHED = "vllm:request_success_total"
 RESPONSES = "http_requests_total"

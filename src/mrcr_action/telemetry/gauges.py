@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
-"""Today's name and that of before vLLM 0.11; from 0 to 1, whatever they are called."""
+"""Today's name and an older one; from 0 to 1, whatever they are called."""
 RUNNING = "vllm:num_requests_running"
 WAITING = "vllm:num_requests_waiting"
 

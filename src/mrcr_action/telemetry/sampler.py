@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from mrcr_action.client import Client
-    from mrcr_action.telemetry.document import Counted, Gap, Of
+    from mrcr_action.telemetry.document import Gap, Of
     from mrcr_action.telemetry.gauges import Load
     from mrcr_action.telemetry.gpu import GpuMeter, GpuReading
 
@@ -58,19 +58,17 @@ async def observed(
         samplers.append(asyncio.create_task(_sample_load(client, loads, every)))
     if meter is not None and read is not None:
         samplers.append(asyncio.create_task(_sample_gpus(read, meter, every)))
-    ended = False
     try:
         yield
-        ended = True
     finally:
         for sampler in samplers:
             sampler.cancel()
         await asyncio.gather(*samplers, return_exceptions=True)
-        counted: Counted | None = None
         gap: Gap = "no metrics" if before is None else "not to the end"
-        if before is not None and ended:
-            counted, gap = between(before, read_counters(await _metrics(client)))
-        told.append(ServerTelemetry(of=of, counted=counted, gap=gap, peaks=peaks_of(loads)))
+        told.append(ServerTelemetry(of=of, gap=gap, peaks=peaks_of(loads)))
+    if before is not None:
+        counted, gap = between(before, read_counters(await _metrics(client)))
+        told[-1] = ServerTelemetry(of=of, counted=counted, gap=gap, peaks=peaks_of(loads))
 
 
 async def _metrics(client: Client) -> str:
