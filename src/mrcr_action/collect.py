@@ -294,6 +294,7 @@ class Collector:
             logit_margin=completion.logit_margin,
             digest=None if completion.is_cut else digest_of(completion.text),
             seconds_to_first_token=completion.seconds_to_first_token,
+            inter_token_seconds=completion.inter_token_seconds,
             seconds=completion.seconds,
             nonce=sample.nonce,
             answer=sample.answer,

@@ -39,6 +39,8 @@ from mrcr_action.rounds.stability import (
 )
 from mrcr_action.stats import buckets_of, coverage_of
 from mrcr_action.stopping import all_with_reach, stopped_early
+from mrcr_action.telemetry.cost import telemetry_of
+from mrcr_action.telemetry.gpu import GpuMeter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from mrcr_action.plan import Plan
     from mrcr_action.result import Bucket, Check
     from mrcr_action.server import Server
+    from mrcr_action.telemetry.document import ServerTelemetry
     from mrcr_action.template import Preflight
 
 
@@ -68,6 +71,8 @@ class Findings:
     problem: Problem | None = None
     stopped: bool = False
     """Whether the asking ended early, since the verdict was certain."""
+    servers: list[ServerTelemetry] = field(default_factory=list)
+    gpus: GpuMeter = field(default_factory=GpuMeter)
     records: list[Record] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     start_up: float = 0.0
@@ -169,6 +174,12 @@ def result_of(
             plan=found.planning,
             ask=found.asking,
             total=time.perf_counter() - found.begin,
+        ),
+        telemetry=telemetry_of(
+            records,
+            found.plan.rounds if found.plan else (),
+            servers=found.servers,
+            gpus=found.gpus.document(),
         ),
         notes=(
             *found.notes,

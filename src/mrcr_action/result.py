@@ -22,6 +22,7 @@ from mrcr_action.grade import Grade, Outcome
 from mrcr_action.intervals import Interval
 from mrcr_action.plan import Ask, Plan
 from mrcr_action.rounds import FIRST
+from mrcr_action.telemetry.document import Telemetry
 from mrcr_action.template import Preflight
 
 SCHEMA_VERSION = 1
@@ -60,6 +61,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Nats by which each token of the response led the best other one, at least; None where the
     server was not asked, or tells no log-probabilities."""
     seconds_to_first_token: float | None = None
+    inter_token_seconds: float | None = None
+    """Mean from one token to the next; None with fewer than two."""
     seconds: float = 0.0
     nonce: str | None = None
     answer: str | None = None
@@ -380,6 +383,9 @@ class Result(Measured, frozen=True, kw_only=True):
     stopped: Stopped | None = None
     """Why not every sample was asked; None where every one was, or where that is a problem."""
     timeline: Timeline
+    telemetry: Telemetry | None = None
+    """What it cost and how the servers fared; None where nothing was asked, and in documents of
+    before there was any."""
     notes: tuple[str, ...]
     records: tuple[Record, ...]
     """One a finished ask, in the order of the plan, without texts."""

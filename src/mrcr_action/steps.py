@@ -20,6 +20,7 @@ from mrcr_action.extension import extended, more_wanted
 from mrcr_action.findings import buckets_in
 from mrcr_action.gate import check_cells
 from mrcr_action.preflight import preflight
+from mrcr_action.proxies import is_loopback
 from mrcr_action.publish import without_password
 from mrcr_action.rounds import with_rounds
 from mrcr_action.rounds.boundary import Boundaries
@@ -28,8 +29,11 @@ from mrcr_action.rounds.pool import pool_arguments, with_pool
 from mrcr_action.rounds.sweep import with_sweep
 from mrcr_action.served import find_model, prompt_limit
 from mrcr_action.server.external import ANSWER_SECONDS
+from mrcr_action.server.gpu import visible_gpus
 from mrcr_action.server.watch import death_soon, raced, watched
 from mrcr_action.stopping import Stopping
+from mrcr_action.telemetry.gpu import read_gpus
+from mrcr_action.telemetry.sampler import observed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from mrcr_action.report.progress import Progress
     from mrcr_action.result import Record
     from mrcr_action.server import Server
+    from mrcr_action.telemetry.document import Of
 
 HEARTBEAT_SECONDS = 30.0
 
@@ -80,8 +85,9 @@ class Steps:
             await self._choose(client, server, can_restart=second is not None)
             before = self.found.cache
             assert before is not None
-            await self._ask(server, client, self._asks(of_pool=False))
-            await self._ask_more(server, client)
+            async with self._observed(server, client, "run"):
+                await self._ask(server, client, self._asks(of_pool=False))
+                await self._ask_more(server, client)
             self.found.cache = since(before, await look(client, server.command, server.log))
         plan = self.found.plan
         assert plan is not None
@@ -89,7 +95,10 @@ class Steps:
             assert second is not None
             other = second(pool_arguments(plan, self.config, self.found.cache, self.done.values()))
             try:
-                async with self._serving(other, _nothing) as client:
+                async with (
+                    self._serving(other, _nothing) as client,
+                    self._observed(other, client, "small pool"),
+                ):
                     await self._ask(other, client, self._asks(of_pool=True), may_stop=False)
             except ServerError as error:
                 told = f"the second server, with a small KV cache: {error}"
@@ -127,6 +136,20 @@ class Steps:
             ) as client:
                 yield client
             self.progress.stage("stopping" if server.command else "done", address)
+
+    def _observed(
+        self, server: Server, client: Client, of: Of
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        """Have a server observed while the block asks it."""
+        # The GPUs seen here are those of a server elsewhere only by chance.
+        sees = is_loopback(server.base_url) and "NVIDIA" in visible_gpus()
+        return observed(
+            client,
+            self.found.servers,
+            of=of,
+            meter=self.found.gpus,
+            read=read_gpus if sees else None,
+        )
 
     async def _choose(self, client: Client, server: Server, *, can_restart: bool) -> None:
         found, begin = self.found, time.perf_counter()

@@ -16,8 +16,32 @@ from mrcr_action.result import (
     encode_line,
     encode_result,
 )
+from mrcr_action.telemetry.document import (
+    Counted,
+    Gpu,
+    Latency,
+    Peaks,
+    Quantiles,
+    ServerTelemetry,
+    Telemetry,
+)
 
 MakeResult = Callable[..., Result]
+
+TELEMETRY = Telemetry(
+    answers=1,
+    prompt_tokens=8_000,
+    output_tokens=100,
+    latency=(Latency(round="cold", answers=1, first_token=Quantiles(p50=1, p95=1.5, max=2)),),
+    servers=(
+        ServerTelemetry(
+            counted=Counted(prompt_tokens=8_000, finished={"stop": 1}),
+            peaks=Peaks(samples=2, kv_cache_usage=0.5),
+        ),
+        ServerTelemetry(of="small pool", gap="restarted"),
+    ),
+    gpus=(Gpu(index=0, name="NVIDIA H200", samples=2, power_mean=412.5),),
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +52,7 @@ MakeResult = Callable[..., Result]
         {"records": []},
         {"problem": Problem(kind="ServerError", message="died", hint="look", details="a\nb")},
         {"name": "naïve 😀", "notes": ("a", "b\n\u2028")},
+        {"telemetry": TELEMETRY},
     ],
 )
 def test_a_result_is_read_back_as_it_was_written(
@@ -35,6 +60,12 @@ def test_a_result_is_read_back_as_it_was_written(
 ) -> None:
     result = make_result(**changes)
     assert decode_result(encode_result(result)) == result
+
+
+def test_a_result_of_before_there_was_telemetry_is_read(make_result: MakeResult) -> None:
+    document = json.loads(encode_result(make_result(telemetry=TELEMETRY)))
+    del document["telemetry"]
+    assert decode_result(json.dumps(document).encode()) == make_result()
 
 
 def test_a_result_is_indented_utf8_with_a_final_newline(make_result: MakeResult) -> None:

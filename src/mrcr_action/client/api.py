@@ -41,6 +41,8 @@ QUERY_SECONDS = 120.0
 """Limit for /v1/models and /tokenize; counting a million tokens takes a while."""
 METRICS_SECONDS = 20.0
 """Limit for /metrics, without which a run can do."""
+METRICS_BYTES = 16_000_000
+"""Most of /metrics that is read; vLLM's with 64 engines has some 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,18 +174,39 @@ class Client:
         except ApiError:
             return None
 
-    async def metrics(self) -> str:
-        """The text of /metrics, in Prometheus' format."""
+    async def metrics(self, *, seconds: float | None = None) -> str:
+        """The text of /metrics, in Prometheus' format.
+
+        Args:
+            seconds: limit; None for `METRICS_SECONDS`.
+
+        Raises:
+            ApiError: no answer in time, a refusal, or more than `METRICS_BYTES`.
+        """
+        limit = METRICS_SECONDS if seconds is None else seconds
         try:
-            async with asyncio.timeout(METRICS_SECONDS):
-                response = await self._http.get("/metrics")
+            async with asyncio.timeout(limit):
+                status, body = await self._bounded("/metrics", METRICS_BYTES)
         except TimeoutError as error:
-            raise TimedOut(f"/metrics: no complete answer within {METRICS_SECONDS:g} s") from error
+            raise TimedOut(f"/metrics: no complete answer within {limit:g} s") from error
         except httpx.HTTPError as error:
             raise Unavailable(f"/metrics: no answer ({reason_of(error)})") from error
-        if response.status_code != httpx.codes.OK:
-            raise error_of(response)
-        return response.text
+        if status != httpx.codes.OK:
+            raise error_of(httpx.Response(status, content=body))
+        return body.decode("utf-8", "replace")
+
+    async def _bounded(self, path: str, most: int) -> tuple[int, bytes]:
+        """Status and body of what may be of any length; compressed, it could be longer still."""
+        body = bytearray()
+        plain = {"Accept-Encoding": "identity"}
+        async with self._http.stream("GET", path, headers=plain) as response:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise Broken(f"{path}: compressed, though it was asked for as it is")
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > most:
+                    raise Broken(f"{path}: more than {most:,} bytes")
+        return response.status_code, bytes(body)
 
     async def count_tokens(
         self, model: str, messages: Sequence[Message], *, template_kwargs: Mapping[str, Any]

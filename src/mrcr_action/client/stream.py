@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 NO_ANSWERS = {"abort", "error", "content_filter", "tool_calls", "function_call"}
 """Finish reasons that come with something else than the model's own whole or cut text."""
 
+MOST_TOKENS = 10**9
+"""Of a prompt or an answer; a server that says more does not count."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
@@ -35,6 +38,8 @@ class Completion:
     cached_tokens: int | None = None
     """Of the prompt, from the prefix cache; None where the server does not tell."""
     seconds_to_first_token: float | None
+    inter_token_seconds: float | None = None
+    """Mean from one token to the next; None with fewer than two."""
     seconds: float
     is_cut: bool = False
     """Whether the stream was closed since the text could no longer start as it must."""
@@ -82,6 +87,8 @@ class _Reading:
         self.pieces = self.reasoning_chars = 0
         self.finish: str | None = None
         self.first: float | None = None
+        self.last = 0.0
+        """When the newest token came, in seconds since the request, as `first`."""
         self.is_cut = False
         """Whether nothing more is wanted."""
         self.margin: float | None = None
@@ -96,8 +103,11 @@ class _Reading:
         thought = delta.reasoning or delta.reasoning_content or ""
         if content or thought:
             self.pieces += 1
-            if self.first is None:
-                self.first = time.perf_counter() - self._begin
+            self.last = time.perf_counter() - self._begin
+            self.first = self.last if self.first is None else self.first
+        elif choice.finish_reason:
+            # With it came the token that ends the text, which is counted and has no letters.
+            self.last = time.perf_counter() - self._begin
         self.parts.append(content)
         self.reasoning_chars += len(thought)
         self.finish = choice.finish_reason or self.finish
@@ -116,6 +126,13 @@ class _Reading:
             return False
         self._head += content[: len(self._start) - len(self._head)]
         return not self._start.startswith(self._head)
+
+    def between(self, tokens: int | None) -> float | None:
+        """Mean seconds from one token to the next, of so many by the server's count."""
+        tokens = tokens or self.pieces
+        if self.first is None or tokens < 2:  # noqa: PLR2004 - one token has no next
+            return None
+        return max(self.last - self.first, 0.0) / (tokens - 1)
 
 
 async def read_stream(source: EventSource, *, begin: float, start: str | None = None) -> Completion:
@@ -151,14 +168,16 @@ async def read_stream(source: EventSource, *, begin: float, start: str | None = 
         raise Broken("the stream was cut off before its end")
     if finish in NO_ANSWERS:
         raise Broken(f"the server ended the answer with finish_reason {finish}")
+    tokens = reading.pieces if reading.is_cut else _count(usage.completion_tokens)
     return Completion(
         text="".join(reading.parts),
         finish_reason=finish,
         reasoning_chars=reading.reasoning_chars,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=reading.pieces if reading.is_cut else usage.completion_tokens,
+        prompt_tokens=_count(usage.prompt_tokens),
+        completion_tokens=tokens,
         cached_tokens=_cached(usage),
         seconds_to_first_token=reading.first,
+        inter_token_seconds=reading.between(tokens),
         seconds=time.perf_counter() - begin,
         is_cut=reading.is_cut,
         logit_margin=reading.margin,
@@ -167,8 +186,12 @@ async def read_stream(source: EventSource, *, begin: float, start: str | None = 
 
 def _cached(usage: _Usage) -> int | None:
     details = usage.prompt_tokens_details
-    count = details.get("cached_tokens") if isinstance(details, dict) else None
-    return count if type(count) is int and count >= 0 else None
+    return _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; None for what can be none, and would break every sum that it is in."""
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
 def _chunk(data: str) -> _Chunk:

@@ -6,6 +6,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from mrcr_action.report.cells import beyond, coverage_table, plan_table
+from mrcr_action.report.cost import cost_line
 from mrcr_action.report.diagnosis import counts, suspicions
 from mrcr_action.report.rows import areas, reasons, rounds_table, table_of, tested
 from mrcr_action.report.text import lines, one_line
@@ -26,6 +27,7 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     stream = stream or sys.stdout
     say = Printer(stream)
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
+    say(cost_line(result))
     _show_tables(say, result)
     for reason in reasons(result.records):
         say(f"lost: {reason}")

@@ -16,6 +16,7 @@ import junit_xml
 
 from mrcr_action.config.listing import unique_names
 from mrcr_action.report.baseline import baseline_text
+from mrcr_action.report.cost import cost_properties
 from mrcr_action.report.diagnosis import counts, suspicions, worst_lines
 from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
@@ -79,6 +80,7 @@ def _properties(result: Result) -> dict[str, str]:
         "stopped": result.stopped.sentence if result.stopped else "",
         "server_version": result.server.version or "",
         "tool_version": result.tool_version,
+        **cost_properties(result),
     }
 
 

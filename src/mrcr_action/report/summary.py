@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from mrcr_action.diagnosis.lines import told
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
+from mrcr_action.report.cost import cost_markdown
 from mrcr_action.report.diagnosis import (
     beside_markdown,
     looks_markdown,
@@ -226,7 +227,7 @@ def _section(result: Result) -> str:
     if result.baseline is not None:
         parts.append(baseline_markdown(result.baseline))
     parts.extend(f"> [!NOTE]\n> {markdown(note, limit=1_000)}" for note in result.notes)
-    parts.append(_facts(result))
+    parts += [_facts(result), cost_markdown(result)]
     if result.coverage:
         parts.append(_coverage(result))
     parts += [where_markdown(result), *_worst(result)]
@@ -265,7 +266,7 @@ def _coverage(result: Result) -> str:
 
 
 def _facts(result: Result) -> str:
-    server, data, time = result.server, result.data, result.timeline
+    server, data = result.server, result.data
     origin = f", a bundle of {code(data.origin)}" if data.origin else ""
     revision = f" at {code(data.revision[:12])}" if data.revision else ""
     unverified = ", **not verified**" if data.verified is False else ""
@@ -276,11 +277,6 @@ def _facts(result: Result) -> str:
     facts = [
         f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}{image}{why}",
         f"- Samples from {code(data.dataset)}{origin}{revision}{unverified}; {tested(result)}",
-        (
-            f"- {time.total:.1f} s in all: start-up {time.start_up:.1f}, choosing {time.plan:.1f},"
-            f" asking {time.ask:.1f}; {result.total_output_tokens:,} tokens answered,"
-            f" {result.tokens_per_second:.1f} a second"
-        ),
         *([f"- {told}"] if told else []),
     ]
     return "\n".join(facts)

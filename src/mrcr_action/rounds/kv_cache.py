@@ -9,9 +9,10 @@ import msgspec
 
 from mrcr_action.client import ApiError
 from mrcr_action.result import CacheInfo
+from mrcr_action.telemetry.exposition import is_count, samples_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from mrcr_action.client import Client
@@ -38,21 +39,13 @@ async def look(client: Client, command: Sequence[str], log: Path | None) -> Cach
 
 def read_metrics(text: str) -> CacheInfo:
     """The cache as the Prometheus text of /metrics tells of it; of several engines, their sum."""
-    from prometheus_client.parser import text_string_to_metric_families
-
-    # Whatever else a server tells there, in megabytes or in a form of its own, is in no way.
-    own = [line for line in text.split("\n") if line.startswith((QUERIED, HIT, CONFIGURED))]
     sums: dict[str, float] = {}
-    labels: dict[str, str] = {}
-    try:
-        for family in text_string_to_metric_families("\n".join(own)):
-            for sample in family.samples:
-                if sample.name in {QUERIED, HIT}:
-                    sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
-                elif sample.name == CONFIGURED:
-                    labels = labels or dict(sample.labels)
-    except (ValueError, KeyError, IndexError):
-        return CacheInfo()  # not in that format
+    labels: Mapping[str, str] = {}
+    for sample in samples_of(text, {QUERIED, HIT, CONFIGURED}):
+        if sample.name == CONFIGURED:
+            labels = labels or sample.labels
+        elif is_count(sample.value):
+            sums[sample.name] = sums.get(sample.name, 0.0) + sample.value
     caching = {"True": True, "False": False}.get(labels.get("enable_prefix_caching", ""))
     return CacheInfo(
         block_size=_whole(labels.get("block_size")),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -309,6 +310,42 @@ def test_metrics_that_hang_are_not_waited_for_as_an_answer_is(
                 await client.metrics()
 
     asyncio.run(asyncio.wait_for(body(), 20))
+
+
+def test_metrics_without_an_end_are_refused_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mrcr_action.client.api.METRICS_BYTES", 1_000)
+    sent: list[bytes] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            sent.append(b"vllm:prompt_tokens_total 1\n")
+            yield sent[-1]
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=endless())
+
+    with pytest.raises(Broken, match="/metrics: more than 1,000 bytes"):
+        ask(answer, lambda client: client.metrics())
+    assert sum(map(len, sent)) < 2_000
+
+
+def test_metrics_are_asked_for_uncompressed_and_text_that_is_none_is_replaced() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        return httpx.Response(200, content=b"a\xff 1\n")
+
+    assert ask(answer, lambda client: client.metrics()) == "a\ufffd 1\n"
+
+
+def test_compressed_metrics_are_refused_since_their_length_is_not_bounded() -> None:
+    answer = replying(200, content=gzip.compress(b" " * 100), headers={"content-encoding": "gzip"})
+    with pytest.raises(Broken, match="/metrics: compressed"):
+        ask(answer, lambda client: client.metrics())
+
+
+def test_a_server_without_metrics_says_so() -> None:
+    with pytest.raises(Denied, match="HTTP 404: none here"):
+        ask(replying(404, text="none here"), lambda client: client.metrics())
 
 
 def test_the_version_is_told_where_there_is_one() -> None:

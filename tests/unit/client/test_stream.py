@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 import pytest
 
 from mrcr_action.client import Broken, Client, Completion
+from mrcr_action.client.stream import read_stream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from httpx_sse import EventSource
 
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
 
@@ -48,6 +55,46 @@ def test_deltas_are_joined_and_the_usage_is_kept() -> None:
     assert got.reasoning_chars == 0
     assert got.seconds_to_first_token is not None
     assert 0 <= got.seconds_to_first_token <= got.seconds
+
+
+class Source:
+    """Events, each at its own second of a clock that stands still between them."""
+
+    def __init__(self, timed: list[tuple[float, Any]]) -> None:
+        self.timed, self.now = timed, 0.0
+
+    async def aiter_sse(self) -> AsyncIterator[SimpleNamespace]:
+        for moment, chunk in self.timed:
+            self.now = moment
+            yield SimpleNamespace(data=chunk if isinstance(chunk, str) else json.dumps(chunk))
+
+
+def test_the_mean_from_token_to_token_is_over_the_servers_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 6}}
+    timed = [(11.0, delta(content="Hel")), (12.0, delta(content="lo")), (12.5, STOP)]
+    source = Source([*timed, (19.0, usage), (20.0, "[DONE]")])
+    clock = SimpleNamespace(perf_counter=lambda: source.now)
+    monkeypatch.setattr("mrcr_action.client.stream.time", clock)
+    got = asyncio.run(read_stream(cast("EventSource", source), begin=10.0))
+    assert (got.seconds_to_first_token, got.seconds) == (1.0, 10.0)
+    assert got.inter_token_seconds == (12.5 - 11.0) / 5
+
+
+def test_one_token_has_no_next() -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 1}}
+    assert complete(events(delta("stop", content="a"), usage)).inter_token_seconds is None
+    assert complete(events(STOP, USAGE)).inter_token_seconds is None
+
+
+@pytest.mark.parametrize("count", [-1, 10**10, 10**400])
+def test_a_count_that_can_be_none_is_unknown(count: int) -> None:
+    usage = {"prompt_tokens": count, "completion_tokens": count}
+    details = {"prompt_tokens_details": {"cached_tokens": count}}
+    got = complete(events(*HELLO, STOP, {"choices": [], "usage": usage | details}))
+    assert (got.prompt_tokens, got.completion_tokens, got.cached_tokens) == (None, None, None)
+    assert got.inter_token_seconds is not None
 
 
 def test_without_usage_the_counts_are_unknown() -> None:

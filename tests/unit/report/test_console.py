@@ -40,6 +40,7 @@ def test_a_log_gets_plain_aligned_lines(make_result: MakeResult) -> None:
     assert printed(make_result(config=config), (Path("out/a.json"), Path("out/b.xml"))) == (
         "model: model org/model, protocol vllm, prompts of 8,000 to 8,002 tokens, limit 30,464,"
         " window 32,768\n"
+        "Cost: 60.0 s (server start 50.0), 1,200 output tokens, 300.0 output tokens/s\n"
         "  bucket       verdict     ratio   95 %  needed  nonce  exact  graded  lost\n"
         "  all samples  · measured  0.8000  –     –       1.000  0.000  3/3     0\n"
         "  2 needles    · measured  0.9000  –     –       1.000  0.000  1/1     0\n"
@@ -67,6 +68,7 @@ def test_what_stopped_the_run_is_printed_with_log_and_hint(make_result: MakeResu
     result = make_result(records=[], problem=problem, notes=("a note",), model=None)
     assert printed(result) == (
         "model: model ?, protocol vllm, window 32,768\n"
+        "Cost: 60.0 s (server start 50.0), 1,200 output tokens, 300.0 output tokens/s\n"
         "note: a note\n"
         "a\n"
         "b\n"

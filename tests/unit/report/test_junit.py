@@ -37,6 +37,8 @@ timestamp="2026-01-02T03:04:05">
       <property name="max_prompt_tokens" value="30464" />
       <property name="server_version" value="0.33.0" />
       <property name="tool_version" value="0.1.0" />
+      <property name="seconds" value="60.000" />
+      <property name="start_up_seconds" value="50.000" />
     </properties>
     <testcase name="run" time="55.000" classname="mrcr.Qwen3_5-4B">
       <system-out>protocol openai, prompts of 8,000 to 8,002 tokens, limit 30,464, window \
@@ -266,7 +268,8 @@ def test_what_is_not_known_is_no_property(make_result: MakeResult) -> None:
         server=ServerInfo(route="external", base_url="http://h"),
     )
     assert [e.get("name") for e in elements(result) if e.tag == "property"] == [
-        *("conclusion", "protocol", "dataset", "samples", "tolerance", "tool_version")
+        *("conclusion", "protocol", "dataset", "samples", "tolerance", "tool_version"),
+        *("seconds", "start_up_seconds"),
     ]
 
 

@@ -85,3 +85,8 @@ def test_the_size_of_a_chunk_is_in_the_log(tmp_path: Path) -> None:
     assert _of_log(log) is None
     assert _of_log(tmp_path / "none") is None
     assert _of_log(None) is None
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "1e300"])
+def test_a_counter_that_is_no_count_is_left_out(value: str) -> None:
+    assert read_metrics(f"vllm:prefix_cache_hits_total {value}\n") == CacheInfo()
