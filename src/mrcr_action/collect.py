@@ -12,12 +12,13 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mrcr_action.choice.fit import messages_of
 from mrcr_action.client import ApiError, Denied, Rejected, TimedOut
 from mrcr_action.client.retry import retried
 from mrcr_action.daemon_thread import in_daemon_thread
+from mrcr_action.diagnosis.forms import diagnose, lost
 from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.request import request_body
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from mrcr_action.client import Client, Completion
     from mrcr_action.config import RunConfig
     from mrcr_action.data.shards import Shards
+    from mrcr_action.diagnosis.evidence import Diagnosis
+    from mrcr_action.grade import Grade
     from mrcr_action.journal import Journal
     from mrcr_action.plan import Ask, Plan
     from mrcr_action.rounds import Round
@@ -208,10 +211,15 @@ class Collector:
                     hint="Check the API key (MRCR_API_KEY) and the model name.",
                 ) from error
             self._count_silence(error, in_flight)
-            outcome = "rejected" if isinstance(error, (Rejected, Denied)) else "failed"
-            seconds = time.perf_counter() - begin
-            reason = self.hide(str(error))
-            self._finish(_lost(ask, outcome, reason, attempts=attempts, seconds=seconds))
+            record = _lost(
+                ask,
+                "rejected" if isinstance(error, (Rejected, Denied)) else "failed",
+                self.hide(str(error)),
+                sample=sample,
+                attempts=attempts,
+                seconds=time.perf_counter() - begin,
+            )
+            self._finish(record)
             return None
         self._silent.clear()
         return sample, completion, attempts
@@ -245,19 +253,29 @@ class Collector:
         completion: Completion,
         attempts: int,
     ) -> None:
-        async with self._grading:
-            graded = await in_daemon_thread(
-                lambda: grade(completion.text, sample.answer, sample.nonce)
-            )
         truncated = completion.finish_reason == "length"
+        prompt_tokens = completion.prompt_tokens or ask.prompt_tokens
+
+        def judged() -> tuple[Grade, Diagnosis]:
+            return grade(completion.text, sample.answer, sample.nonce), diagnose(
+                completion.text,
+                sample,
+                truncated=truncated,
+                cut=completion.is_cut,
+                prompt_tokens=prompt_tokens,
+            )
+
+        async with self._grading:
+            graded, diagnosis = await in_daemon_thread(judged)
         record = Record(
             **_identity(ask),
             outcome="truncated" if truncated else "scored",
             grade=graded,
+            diagnosis=diagnosis,
             finish_reason=completion.finish_reason,
             attempts=attempts,
             reasoning_chars=completion.reasoning_chars,
-            prompt_tokens=completion.prompt_tokens or ask.prompt_tokens,
+            prompt_tokens=prompt_tokens,
             completion_tokens=completion.completion_tokens,
             cached_tokens=completion.cached_tokens,
             # Of a response that was cut, the whole text is not known.
@@ -306,10 +324,20 @@ def _identity(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _lost(ask: Ask, outcome: Any, reason: str, *, attempts: int = 0, seconds: float = 0) -> Record:
+def _lost(
+    ask: Ask,
+    outcome: Literal["rejected", "failed"],
+    reason: str,
+    *,
+    sample: Sample | None = None,
+    attempts: int = 0,
+    seconds: float = 0,
+) -> Record:
+    """The record of an ask without an answer; ``sample`` where it was read."""
     return Record(
         **_identity(ask),
         outcome=outcome,
+        diagnosis=lost(outcome, sample, ask.prompt_tokens),
         reason=reason,
         attempts=attempts,
         seconds=seconds,

@@ -17,6 +17,7 @@ from mrcr_action.comparison.document import Against, RoundChange
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
+from mrcr_action.diagnosis.evidence import Diagnosis
 from mrcr_action.grade import Grade, Outcome
 from mrcr_action.intervals import Interval
 from mrcr_action.plan import Ask, Plan
@@ -41,6 +42,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     o200k_tokens: int
     """Prompt and answer in o200k tokens."""
     grade: Grade | None = None
+    diagnosis: Diagnosis | None = None
+    """What kind of fault it shows, if any; None in documents of before there was one."""
     reason: str = ""
     """Why it was rejected or failed, in the server's or the network's words."""
     finish_reason: str | None = None

@@ -36,11 +36,16 @@ SHARD = "2needle/2needle_0.parquet"
 def sample(row: int) -> Sample:
     return Sample(
         id=SampleId(SHARD, row, "0"),
-        messages=(Message("user", str(row)),),
+        messages=(
+            Message("user", str(row)),
+            Message("user", "write an answer"),
+            Message("assistant", f"answer {row}"),
+            Message("user", f"Prepend {NONCE} to it."),
+        ),
         answer=f"{NONCE}answer {row}",
         nonce=NONCE,
         n_needles=2,
-        desired_msg_index=0,
+        desired_msg_index=1,
         n_chars=1,
     )
 
