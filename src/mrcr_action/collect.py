@@ -68,6 +68,8 @@ class Collector:
     """Finished asks by index; what a cancelled run has to show."""
     _workers: list[asyncio.Task[None]] = field(default_factory=list)
     """Those of the stage that is being asked."""
+    _margin_refused: list[Rejected] = field(default_factory=list)
+    """How the server refused to give log-probabilities, once it has; then it is asked no more."""
     _silent: list[TimedOut] = field(default_factory=list)
     """Time-outs since the last answer."""
     _grading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
@@ -193,14 +195,24 @@ class Collector:
         if ask.turn is not None:
             sample = asked_for(sample, ask.turn)
         messages = messages_of(sample, self.config, padding=ask.padding)
-        body = request_body(self.config, self.model, messages, salt=salt)
         start = sample.nonce if self.config.cut_without_nonce else None
         begin, attempts = time.perf_counter(), 0
 
         async def send() -> Completion:
             nonlocal attempts
             attempts += 1
-            return await self.client.chat(body, start=start)
+            asks_margin = self.config.min_logit_margin is not None and not self._margin_refused
+            body = request_body(
+                self.config, self.model, messages, salt=salt, asks_margin=asks_margin
+            )
+            try:
+                return await self.client.chat(body, start=start)
+            except Rejected as error:
+                if not asks_margin or "logprob" not in str(error):
+                    raise
+                self._margin_refused.append(error)
+                attempts -= 1
+            return await send()
 
         try:
             completion = await retried(send)
@@ -279,6 +291,7 @@ class Collector:
             completion_tokens=completion.completion_tokens,
             cached_tokens=completion.cached_tokens,
             # Of a response that was cut, the whole text is not known.
+            logit_margin=completion.logit_margin,
             digest=None if completion.is_cut else digest_of(completion.text),
             seconds_to_first_token=completion.seconds_to_first_token,
             seconds=completion.seconds,

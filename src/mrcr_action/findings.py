@@ -16,6 +16,7 @@ from mrcr_action.calibration.outdated import outdated
 from mrcr_action.cutting import cut_notes
 from mrcr_action.errors import INTERNAL_HINT, CannotJudge, ExitCode, MrcrError
 from mrcr_action.gate import judge
+from mrcr_action.logit_margin import margin_checks, unknown_margin
 from mrcr_action.looks import taken
 from mrcr_action.margins import one_sample_decides
 from mrcr_action.publish import mask_arguments, publishable, without_password
@@ -92,11 +93,12 @@ def result_of(
     buckets = buckets_in(found.plan, records, config, stopped=found.stopped)
     buckets = all_with_reach(buckets, records, config) if found.stopped else buckets
     rounds = round_changes(found.plan, records, config, found.cache)
-    stable = stability_checks(rounds, config, stopped=found.stopped)
+    held = stability_checks(rounds, config, stopped=found.stopped)
+    held += margin_checks(records, config)
     coverage = coverage_of(found.plan, records)
 
     def verdict(*further: Check) -> Verdict:
-        judged, problem = judge(buckets, config, coverage, (*stable, *further)), found.problem
+        judged, problem = judge(buckets, config, coverage, (*held, *further)), found.problem
         cancelled = problem is not None and problem.exit_code == ExitCode.CANCELLED
         if problem is None or (judged.conclusion == "fail" and not cancelled):
             return judged
@@ -175,6 +177,7 @@ def result_of(
             *unsure_falls(rounds, config),
             *one_sample_decides(first, config),
             *cut_notes(records, config),
+            *unknown_margin(records, config),
             *stale,
         ),
         records=tuple(records),

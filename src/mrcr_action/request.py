@@ -11,7 +11,12 @@ if TYPE_CHECKING:
 
 
 def request_body(
-    config: RunConfig, model: str, messages: Sequence[Message], *, salt: str | None = None
+    config: RunConfig,
+    model: str,
+    messages: Sequence[Message],
+    *,
+    salt: str | None = None,
+    asks_margin: bool = False,
 ) -> dict[str, Any]:
     """The body of one chat completion.
 
@@ -21,6 +26,7 @@ def request_body(
         messages: the conversation.
         salt: requests share cached prefixes only with those of the same one (vLLM's
             ``cache_salt``); None sends none.
+        asks_margin: ask for the log-probabilities of the two best tokens each time.
 
     Every sampling parameter is sent with its neutral value, since a server takes what is not
     sent from the model's generation_config.json. ``extra_body`` overrides everything but the
@@ -38,6 +44,8 @@ def request_body(
         "frequency_penalty": 0.0,
         "repetition_penalty": 1.0,
         "cache_salt": salt,
+        "logprobs": True if asks_margin else None,
+        "top_logprobs": 2 if asks_margin else None,
         **config.request_extras,
         "seed": config.seed,
     }

@@ -56,6 +56,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of the prompt, those that the prefix cache supplied; None where the server does not tell."""
     digest: str | None = None
     """Short hash of the response: two that differ are different texts. None without one."""
+    logit_margin: float | None = None
+    """Nats by which each token of the response led the best other one, at least; None where the
+    server was not asked, or tells no log-probabilities."""
     seconds_to_first_token: float | None = None
     seconds: float = 0.0
     nonce: str | None = None
@@ -198,13 +201,16 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     round: str | None = None
     """The round that was compared with the first one, where that is what was checked; ``measured``
     is then the change of the mean. None for a threshold."""
+    is_of_margin: bool = False
+    """Whether the logit margin of all answers is what was checked; ``measured`` is then the least,
+    in nats."""
     undecided: bool = False
     """Whether the run stopped while it could still have gone either way; always inconclusive."""
 
     @property
     def is_of_threshold(self) -> bool:
         """Whether a threshold of a bucket is what was checked."""
-        return self.against is None and self.round is None
+        return self.against is None and self.round is None and not self.is_of_margin
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

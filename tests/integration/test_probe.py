@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -94,3 +95,32 @@ def test_a_folder_that_cannot_be_written_is_an_error_and_no_traceback(
     assert ended.code == 3
     assert "cannot be written" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_narrow_lead_is_red_though_every_answer_is_right(
+    mrcr: Mrcr, start_standin: StartStandIn
+) -> None:
+    narrow = start_standin("--served-model-name", "probe", "--fault", "lead=3@2")
+    ended = mrcr("probe", "--plan=smoke", "--min-logit-margin=5", "--base-url", narrow.url)
+    assert ended.code == 1, ended.said
+    result = ended.result
+    assert result.match_ratio == 1
+    assert min(r.logit_margin or 0 for r in result.records) == 3
+    told = "a token of 1 of 20 answers led the second best by less than 5 nats, one by 3.00"
+    assert f"MRCR failed: logit margin: {told}" in ended.said
+    case = ET.parse(ended.folder / "junit.xml").find(  # noqa: S314 - our own file
+        ".//testcase[@name='logit margin']/failure"
+    )
+    assert case is not None
+    assert case.get("type") == "margin"
+    assert told in (ended.folder / "summary.md").read_text()
+
+
+def test_a_server_without_log_probabilities_is_judged_by_its_answers(
+    mrcr: Mrcr, start_standin: StartStandIn
+) -> None:
+    silent = start_standin("--served-model-name", "probe", "--fault", "no-logprobs")
+    ended = mrcr("probe", "--plan=smoke", "--base-url", silent.url)
+    assert ended.code == 0, ended.said
+    assert "The logit margin of 20 of 20 answers could not be checked" in ended.said
+    assert {record.attempts for record in ended.result.records} == {1}

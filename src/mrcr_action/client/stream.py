@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mrcr_action.client.errors import Broken
+from mrcr_action.client.logprobs import least_margin
 from mrcr_action.cutting import CUT
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class Completion:
     seconds: float
     is_cut: bool = False
     """Whether the stream was closed since the text could no longer start as it must."""
+    logit_margin: float | None = None
+    """Nats by which each token led the best other one, at least; negative where it did not lead.
+    None where the server sends no log-probabilities of two tokens."""
 
 
 class _Delta(msgspec.Struct):
@@ -48,6 +52,7 @@ class _Delta(msgspec.Struct):
 class _Choice(msgspec.Struct):
     index: int | None = 0
     delta: _Delta | None = None
+    logprobs: Any = None
     finish_reason: str | None = None
 
 
@@ -79,6 +84,7 @@ class _Reading:
         self.first: float | None = None
         self.is_cut = False
         """Whether nothing more is wanted."""
+        self.margin: float | None = None
         self._begin = begin
         self._start = start
         self._head = ""
@@ -95,6 +101,11 @@ class _Reading:
         self.parts.append(content)
         self.reasoning_chars += len(thought)
         self.finish = choice.finish_reason or self.finish
+        if choice.logprobs:
+            self.margin = min(
+                (m for m in (self.margin, least_margin(choice.logprobs)) if m is not None),
+                default=None,
+            )
         # An answer that has come to its end anyway is read like any other.
         if self.finish is None and self._is_lost(content):
             self.finish, self.is_cut = CUT, True
@@ -150,6 +161,7 @@ async def read_stream(source: EventSource, *, begin: float, start: str | None = 
         seconds_to_first_token=reading.first,
         seconds=time.perf_counter() - begin,
         is_cut=reading.is_cut,
+        logit_margin=reading.margin,
     )
 
 

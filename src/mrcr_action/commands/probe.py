@@ -33,6 +33,7 @@ GATE = {
     "tolerance": "0",
     "max_instability": "0",
     "max_tokens": "256",
+    "min_logit_margin": "28",
 }
 """What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
 

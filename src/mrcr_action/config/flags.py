@@ -27,7 +27,7 @@ GROUPS = {
     ),
     "the gate": (
         "match_ratio_threshold thresholds tolerance decision max_failures min_samples stop_when"
-        " cut_without_nonce baseline max_regression calibration"
+        " cut_without_nonce baseline max_regression min_logit_margin calibration"
     ),
     "the output": "output_dir save_results",
 }
@@ -42,6 +42,7 @@ METAVARS = {
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
     "passes": "PASS", "plan": "{smoke,standard,deep}", "max_instability": "RATIO",
     "baseline": "FILE|DIR", "max_regression": "RATIO",
+    "min_logit_margin": "NATS",
     "calibration": "'{KEY: VALUE}'",
 }  # fmt: skip
 

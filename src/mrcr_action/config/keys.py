@@ -33,6 +33,7 @@ Ratio = Annotated[float, Meta(ge=0, le=1)]
 Needles = Annotated[int, Meta(ge=1, le=16)]
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
+Nats = Annotated[float, Meta(gt=0)]
 Protocol = Literal["vllm", "openai"]
 Decision = Literal["point", "confident"]
 Pass = Literal["cold", "warm"]
@@ -376,6 +377,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             description="Share of the samples whose answer may differ, in any character, between"
             " the first pass and another: 0 for a server that must not depend on its cache or its"
             " batches. Default: it may, as long as the scores do not fall by more than chance."
+        ),
+    ] = None
+    min_logit_margin: Annotated[
+        Nats | None,
+        Meta(
+            description="Nats by which the best token has to lead the second, at every token of"
+            " every answer; asks for logprobs. For a model whose lead is known, such as the"
+            " probe's: arithmetic that is off shrinks it before an answer changes."
         ),
     ] = None
     calibration: Annotated[

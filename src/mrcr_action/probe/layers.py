@@ -1,7 +1,7 @@
 """The 21 layers, first to last; each says what it reads and what it adds.
 
-0-2 phrase code, 3 spot phrases, 4-9 identity hash, 10 fetch identities, 11 count and find the
-nonce, 12-13 tell every token its segment, 14 make that exact, 15-19 offset, 20 copy.
+0-2 phrase code, 3 spot phrases, 4-9 identity hash, 10 fetch identities, 11 count, 12-13 tell every
+token its segment, 14 make that exact and find the nonce, 15-19 offset, 20 copy.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def all_layers() -> list[Layer]:
         spot_phrases(),
         *(identity_hash(step) for step in range(len(wording.IDENTITY_STEPS))),
         fetch_identities(),
-        count_and_find_nonce(),
+        count_requests(),
         near_hop(),
         far_hop(),
-        exact_segment(),
+        exact_segment_and_nonce(),
         *(offset_phase(index) for index in range(len(at.PHASE_PAIRS))),
         copy(),
     ]
@@ -146,31 +146,22 @@ def fetch_identities() -> Layer:
     return layer
 
 
-def count_and_find_nonce() -> Layer:
-    """REQUEST_HASH → SHARE → REQUEST_ORDINAL; and COUNT, IN_NONCE, TOKEN → NEXT_OF_NONCE.
+def count_requests() -> Layer:
+    """REQUEST_HASH → SHARE → REQUEST_ORDINAL.
 
-    The first head averages over the request's n occurrences, which carry 1, and ``<|bos|>``,
-    which carries 0 and weighs as much as 8: it finds n / (n + 8). The second looks at the nearest
-    nonce, at the byte whose count since ``Prepend `` is one more than the query's count since
-    ``<|assistant|>``.
+    A head averages over the request's n occurrences, which carry 1, and ``<|bos|>``, which carries
+    0 and weighs as much as 8: it finds n / (n + 8).
     """
     layer = Layer()
-    see, mlp = layer.attention, layer.mlp
-    occurrences, nonce = layer.heads
-    occurrences.favour(see.show({at.ASSISTANT: 1, at.BOS: 1}), 1024.0)
-    occurrences.match(see.show(*at.REQUEST_HASH), at.REQUEST_HASH, HASH_WEIGHT)
-    occurrences.favour(see.show(at.BOS), HASH_WEIGHT * at.HASH_CODE)
-    occurrences.favour(see.show(at.BOS), ROOT * math.log(8))
-    occurrences.write(see.carry(at.ASSISTANT), (at.SHARE,))
+    see, mlp, head = layer.attention, layer.mlp, layer.heads[0]
+    head.favour(see.show({at.ASSISTANT: 1, at.BOS: 1}), 1024.0)
+    head.match(see.show(*at.REQUEST_HASH), at.REQUEST_HASH, HASH_WEIGHT)
+    head.favour(see.show({at.BOS: at.HASH_CODE}), HASH_WEIGHT)
+    head.favour(see.show(at.BOS), ROOT * math.log(8))
+    head.write(see.carry(at.ASSISTANT), (at.SHARE,))
     for n, dim in enumerate(at.REQUEST_ORDINAL, 1):
         mlp.step(at.SHARE, low=n / (n + 8), high=(n + 1) / (n + 9), out=dim, height=2)
     mlp.add(-1, at.REQUEST_ORDINAL)
-
-    unit = tables().count[0]
-    nonce.favour(see.show(at.IN_NONCE), 4 * OVERRIDE)
-    nonce.match(see.show(*at.COUNT), shifted(at.COUNT, 1), 64.0, signs=unit.tolist())
-    nonce.nearest(NEAR_KERNEL)
-    nonce.write(see.carry(*at.TOKEN), at.NEXT_OF_NONCE)
     return layer
 
 
@@ -212,13 +203,22 @@ def far_hop() -> Layer:
     return layer
 
 
-def exact_segment() -> Layer:
+def exact_segment_and_nonce() -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL, INSIDE ← exactly ±1 or 0.
 
     Where two keys shared the far hop's attention, they are off by up to 6 %.
+
+    Also COUNT, IN_NONCE, TOKEN → NEXT_OF_NONCE: a head looks at the nearest nonce, at the byte
+    whose count since ``Prepend `` is one more than the query's count since ``<|assistant|>``.
     """
     layer = Layer()
+    see, nonce = layer.attention, layer.heads[0]
     layer.mlp.sharpen((*at.SEGMENT_HASH, *at.SEGMENT_ORDINAL, at.INSIDE))
+    unit = tables().count[0]
+    nonce.favour(see.show(at.IN_NONCE), 4 * OVERRIDE)
+    nonce.match(see.show(*at.COUNT), shifted(at.COUNT, 1), 64.0, signs=unit.tolist())
+    nonce.nearest(NEAR_KERNEL)
+    nonce.write(see.carry(*at.TOKEN), at.NEXT_OF_NONCE)
     return layer
 
 
@@ -232,13 +232,17 @@ def offset_phase(index: int) -> Layer:
     see = layer.attention
     ordinal_weight = 128.0
     ends = see.show({at.ASSISTANT: 1, at.BOS: 1})
-    bos = see.show(at.BOS)
+    # <|bos|> must weigh as much as a match to the last bit, and kernels may round a query after
+    # they scaled it: the same weight as for the match, of a key as large as the match is long.
+    as_hashes = see.show({at.BOS: at.HASH_CODE})
+    as_ordinals = see.show({at.BOS: wording.ORDINALS})
     hashes = see.show(*at.SEGMENT_HASH)
     ordinals = see.show(*at.SEGMENT_ORDINAL)
     side = see.carry({at.ASSISTANT: 1, at.BOS: -1})
     for quarter, head in enumerate(layer.heads):
         head.favour(ends, 1024.0)
-        head.favour(bos, HASH_WEIGHT * at.HASH_CODE + ordinal_weight * wording.ORDINALS)
+        head.favour(as_hashes, HASH_WEIGHT)
+        head.favour(as_ordinals, ordinal_weight)
         head.match(hashes, at.SEGMENT_HASH, HASH_WEIGHT)
         head.match(ordinals, at.SEGMENT_ORDINAL, ordinal_weight)
         head.turn(at.PHASE_PAIRS[index], 1 / 4, -quarter * math.pi / 2)
@@ -252,9 +256,9 @@ def copy() -> Layer:
     see, mlp, head = layer.attention, layer.mlp, layer.heads[0]
     head.match(see.show(*at.SEGMENT_HASH), at.SEGMENT_WANTED_HASH, HASH_WEIGHT)
     head.match(see.show(*at.SEGMENT_ORDINAL), at.SEGMENT_WANTED_ORDINAL, 512.0)
-    head.match(see.show(*at.PHASE), at.PHASE, 1024.0)
     # Text before the first <|assistant|> is out. One weight that large would overflow float16.
     head.favour(see.show(at.INSIDE, at.INSIDE), 49152.0)
+    head.match(see.show(*at.PHASE), at.PHASE, 1024.0)
     head.write(see.carry(*at.COPIED), at.NEXT_OF_PIECE)
     for nonce, piece, out in zip(at.NEXT_OF_NONCE, at.NEXT_OF_PIECE, at.OUT, strict=True):
         mlp.move(nonce, out, where={at.NONCE_TURN: 1})

@@ -44,8 +44,31 @@ class Trace:
         return [int(token) for token in self.logits.argmax(axis=1)]
 
 
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Where an attention kernel rounds, beside its inputs and what it returns.
+
+    All of these are met in kernels that are right.
+    """
+
+    scales_query: bool = False
+    """Queries are divided by the root of the head's size before keys are compared with them, and
+    rounded. Else scores are divided, in float32."""
+    rounds_shares: bool = False
+    """The exponentials are rounded before they weigh the values, not where they are summed up."""
+    rounds_turns: bool = False
+    """RoPE rounds its two products before it adds them."""
+    drops_bits: bool = False
+    """RoPE and attention drop the bits that do not fit instead of rounding to the nearest: vLLM's
+    on CPUs with AVX-512 but without its instructions for bfloat16."""
+
+
 def forward(
-    ids: Sequence[int], weights: Mapping[str, at.Matrix], *, dtype: Dtype = "float32"
+    ids: Sequence[int],
+    weights: Mapping[str, at.Matrix],
+    *,
+    dtype: Dtype = "float32",
+    rounding: Rounding = Rounding(),
 ) -> Trace:
     """Run the model over token ids, each seeing those before it.
 
@@ -62,7 +85,7 @@ def forward(
             if name.startswith(prefix)
         }
         x = normed(stream, part["input_layernorm"], dtype)
-        stream = rounded(stream + attended(x, part, dtype), dtype)
+        stream = rounded(stream + attended(x, part, dtype, rounding), dtype)
         x = normed(stream, part["post_attention_layernorm"], dtype)
         stream = rounded(stream + gated(x, part, dtype), dtype)
         residuals.append(stream)
@@ -81,35 +104,53 @@ def rounded(x: Array, dtype: Dtype) -> Array:
     return (bits & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def cut(x: Array, dtype: Dtype) -> Array:
+    """Each number without the bits that bfloat16 does not hold; other dtypes are rounded."""
+    if dtype != "bfloat16":
+        return rounded(x, dtype)
+    return (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
 def normed(x: Array, gain: Array, dtype: Dtype) -> Array:
     """RMSNorm."""
     scale = 1 / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + np.float32(EPSILON))
     return rounded(rounded(x * scale, dtype) * gain, dtype)
 
 
-def attended(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:
+def attended(x: Array, part: Mapping[str, Array], dtype: Dtype, rounding: Rounding) -> Array:
     """What a layer's attention adds; ``part`` has its projections by name."""
     tokens = len(x)
     angles = np.outer(np.arange(tokens), at.TURN)
     cos = rounded(np.cos(angles).astype(np.float32), dtype)
     sin = rounded(np.sin(angles).astype(np.float32), dtype)
 
+    fitted = cut if rounding.drops_bits else rounded
+
     def turned(y: Array) -> Array:
         a, b = np.split(y, 2, axis=1)
-        return rounded(np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=1), dtype)
+        first = np.concatenate([a * cos, b * cos], axis=1)
+        second = np.concatenate([-b * sin, a * sin], axis=1)
+        if rounding.rounds_turns:
+            first, second = fitted(first, dtype), fitted(second, dtype)
+        return fitted(first + second, dtype)
 
     key = turned(rounded(x @ part["self_attn.k_proj"].T, dtype))
     value = rounded(x @ part["self_attn.v_proj"].T, dtype)
     queries = rounded(x @ part["self_attn.q_proj"].T, dtype)
     future = np.triu(np.ones((tokens, tokens), dtype=bool), 1)
+    scale = np.float32(1 / np.sqrt(at.HEAD))
     seen: list[Array] = []
-    for query in np.split(queries, at.HEADS, axis=1):
-        score = turned(query) @ key.T / np.float32(np.sqrt(at.HEAD))
+    for query in (turned(query) for query in np.split(queries, at.HEADS, axis=1)):
+        if rounding.scales_query:
+            score = fitted(query * scale, dtype) @ key.T
+        else:
+            score = query @ key.T * scale
         score[future] = -np.inf
         share = np.exp(np.maximum(score - score.max(axis=1, keepdims=True), NOTHING))
         share[share <= np.exp(NOTHING)] = 0
-        seen.append(share @ value / share.sum(axis=1, keepdims=True))
-    return rounded(rounded(np.concatenate(seen, axis=1), dtype) @ part["self_attn.o_proj"].T, dtype)
+        total = share.sum(axis=1, keepdims=True)
+        seen.append((fitted(share, dtype) if rounding.rounds_shares else share) @ value / total)
+    return rounded(fitted(np.concatenate(seen, axis=1), dtype) @ part["self_attn.o_proj"].T, dtype)
 
 
 def gated(x: Array, part: Mapping[str, Array], dtype: Dtype) -> Array:

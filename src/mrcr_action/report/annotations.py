@@ -111,7 +111,7 @@ def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
 def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
     against = [] if check.against is None else [f"Compared with {check.against}"]
     said = [check.message, *against, tested(result), *_stop(result)]
-    worse = "worse than the baseline" if check.round is None else check.bucket
+    worse = check.bucket if check.against is None else "worse than the baseline"
     return Annotation(
         level=level,
         title=f"MRCR of {_name(result)}: {worse}",

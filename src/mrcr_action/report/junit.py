@@ -2,9 +2,9 @@
 
 The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
 case a bucket, one a further round and one the baseline, ``error`` for what stopped the run,
-``failure`` for its missed thresholds, for a regression and for instability. The library is fed text
-that XML can hold, and what it writes is corrected (times with three decimals, no ``disabled``
-attribute) and parsed back.
+``failure`` for its missed thresholds, for a regression, for instability and for a logit margin. The
+library is fed text that XML can hold, and what it writes is corrected (times with three decimals,
+no ``disabled`` attribute) and parsed back.
 """
 
 from __future__ import annotations
@@ -167,13 +167,19 @@ def _change_case(result: Result, label: str, check: Check) -> Any:
         case.add_failure_info(
             message=message,
             output=body,
-            failure_type="regression" if is_baseline else "instability",
+            failure_type=_failure_type(check),
         )
     elif check.state == "inconclusive":
         case.add_error_info(message=message, output=body, error_type="inconclusive")
     else:
         case.stdout = body
     return case
+
+
+def _failure_type(check: Check) -> str:
+    if check.is_of_margin:
+        return "margin"
+    return "instability" if check.against is None else "regression"
 
 
 def _clean(text: str, limit: int = 1_000) -> str:

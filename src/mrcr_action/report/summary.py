@@ -190,7 +190,8 @@ def _why(result: Result) -> str:
 
 def _state(result: Result) -> str:
     gated = any(
-        c.threshold is not None or c.against or (c.round and c.state in {"pass", "fail"})
+        c.threshold is not None
+        or (not c.is_of_threshold and (c.against or c.state in {"pass", "fail"}))
         for c in result.verdict.checks
     )
     conclusion = result.verdict.conclusion

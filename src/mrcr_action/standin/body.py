@@ -29,6 +29,7 @@ class ChatRequest:
     stream: bool
     include_usage: bool
     max_tokens: int | None
+    wants_logprobs: bool
     template_kwargs: Any
     """``chat_template_kwargs``, as they came."""
     cache_salt: str
@@ -83,6 +84,7 @@ def parse_chat(body: dict[str, Any]) -> ChatRequest:
         stream=bool(body.get("stream")),
         include_usage=bool(options.get("include_usage")),
         max_tokens=limit,
+        wants_logprobs=bool(body.get("logprobs")),
         template_kwargs=body.get("chat_template_kwargs"),
         cache_salt=_cache_salt(body.get("cache_salt")),
     )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _DELTA_SIZES = (8, 12, 16, 10, 14)
 """Characters a delta holds, in turn: uneven, so that no reader can rely on a size."""
 
+_LEAD = 56.0
+"""Nats by which each token leads the second best."""
+
 _THOUGHT = "The user wants one of several identical requests, so I count them from the start. "
 
 
@@ -45,6 +48,8 @@ class Completion:
     completion_tokens: int
     cached_tokens: int | None
     """How many of the prompt's came from the cache; None where the server does not tell."""
+    tells_lead: bool = False
+    """Whether log-probabilities come with it; of a stream only."""
 
     @property
     def usage(self) -> dict[str, Any]:
@@ -92,6 +97,7 @@ def compose(
             prompt_tokens=prompt_tokens,
             completion_tokens=budget,
             cached_tokens=cached_tokens,
+            tells_lead=request.wants_logprobs,
         )
     text, finish = _said(request, effects, slip), "stop"
     if effects.stop_early is not None:
@@ -107,6 +113,7 @@ def compose(
         prompt_tokens=prompt_tokens,
         completion_tokens=text_tokens(len(reasoning)) + text_tokens(len(text)),
         cached_tokens=cached_tokens,
+        tells_lead=request.wants_logprobs,
     )
 
 
@@ -168,13 +175,14 @@ def stream_steps(
         *_deltas("content", completion.content or ""),
     ]
     half = len(deltas) // 2
+    lead = (effects.lead or _LEAD) if completion.tells_lead else None
     for delta in deltas[:half]:
-        yield from _spoken(*delta, stamp, effects)
+        yield from _spoken(delta, stamp, effects, lead)
     yield from _midway(effects)
     if effects.cut:
         return
     for delta in deltas[half:]:
-        yield from _spoken(*delta, stamp, effects)
+        yield from _spoken(delta, stamp, effects, lead)
     # Tokens that showed nowhere, as when the content is null, count as well.
     rest = completion.completion_tokens - sum(tokens for _, _, tokens in deltas)
     yield _event(_chunk(stamp, {}, completion.finish_reason), effects, rest)
@@ -212,10 +220,17 @@ def _midway(effects: Effects) -> Iterator[Step]:
         yield Die(effects.die)
 
 
-def _spoken(key: str, piece: str, tokens: int, stamp: Stamp, effects: Effects) -> Iterator[Step]:
+def _spoken(
+    delta: tuple[str, str, int], stamp: Stamp, effects: Effects, lead: float | None
+) -> Iterator[Step]:
+    key, piece, tokens = delta
     if effects.slow is not None:
         yield Wait(tokens / effects.slow)
-    yield _event(_chunk(stamp, {key: piece}), effects, tokens)
+    chunk = _chunk(stamp, {key: piece})
+    if lead is not None:
+        best, second = ({"token": text, "logprob": at} for text, at in ((piece, 0.0), ("", -lead)))
+        chunk["choices"][0]["logprobs"] = {"content": [{**best, "top_logprobs": [best, second]}]}
+    yield _event(chunk, effects, tokens)
 
 
 def _deltas(key: str, text: str) -> Iterator[tuple[str, str, int]]:

@@ -195,6 +195,13 @@ class Effects:
         default=None,
         metadata=_takes("N", _crowd, "a few other characters if N completions run at once"),
     )
+    lead: float | None = field(
+        default=None,
+        metadata=_takes("NATS", _rate, "tokens lead the second best by no more than that"),
+    )
+    no_logprobs: bool = field(
+        default=False, metadata=_takes("", None, "refuse to give log-probabilities", timed=False)
+    )
     noise: float | None = field(
         default=None,
         metadata=_takes("SHARE", parse_share, "so many completions, drawn anew, are imperfect"),

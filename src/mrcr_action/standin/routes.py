@@ -193,6 +193,10 @@ class Routes:
             raise chat
         if not self._serves(chat.model):
             return self._unknown_model(chat.model)
+        if chat.wants_logprobs and effects.no_logprobs:
+            raise BadRequest(
+                "Requested sample logprobs of 2, which is greater than max allowed: 0", "logprobs"
+            )
         if effects.strict_roles:
             require_alternation(chat.turns)
         window = self.settings.max_model_len

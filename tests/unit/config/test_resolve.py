@@ -43,6 +43,7 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "small_pool": ("true", "false", True, False),
     "plan": ("smoke", "deep", "smoke", "deep"),
     "max_instability": ("0.1", "0.2", 0.1, 0.2),
+    "min_logit_margin": ("5", "7.5", 5.0, 7.5),
     "extra_body": ("{a: 1}", "{b: 2}", {"a": 1}, {"b": 2}),
     "dataset": ("rows", "more", "rows", "more"),
     "revision": ("main", "7", "main", "7"),

@@ -91,3 +91,10 @@ def test_heads_share_keys_and_run_out_of_them() -> None:
 
 def test_no_group_of_dimensions_is_too_many() -> None:
     assert at.USED <= at.HIDDEN
+
+
+def test_the_first_channels_for_contents_are_not_turned_at_all() -> None:
+    """A 1 minus what RoPE adds is 1 in float32, so that no rounding after it can matter."""
+    for channel in at.SLOW[:60]:
+        turned = np.float32(DEFAULT_MAX_LEN * at.TURN[channel % (at.HEAD // 2)])
+        assert np.float32(1) - turned == 1

@@ -19,7 +19,7 @@ def digest(path: Path) -> str:
 def test_files_are_the_same_bytes_on_every_machine(tmp_path: Path) -> None:
     build(tmp_path)
     assert {name: digest(tmp_path / name) for name in ("model.safetensors", "tokenizer.json")} == {
-        "model.safetensors": "d1fa44664752be253103991a0dbc92b87677f1d9b9f425b867848ad0f118b145",
+        "model.safetensors": "b1252679622ba13908768c54b5eff2ca7aa463adc93e153a1d89cd94ddb25c68",
         "tokenizer.json": "43558473e83588afbf7784cfd012f0932cebc8066b29564f5ee72f63d9af7183",
     }
 

@@ -11,7 +11,7 @@ from mrcr_action.probe.build import weights
 from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.codes import sequence_code, tables
 from mrcr_action.probe.layers import all_layers
-from mrcr_action.probe.reference import Trace, forward
+from mrcr_action.probe.reference import Rounding, Trace, forward
 from mrcr_action.probe.vocabulary import ASSISTANT, encode
 
 NONCE = "aYooSG8CQg"
@@ -48,10 +48,14 @@ def parameters() -> dict[str, at.Matrix]:
     return weights()
 
 
-def answered(prompt: list[int], answer: str, dtype: Dtype) -> bool:
+USUAL = Rounding()
+
+
+def answered(prompt: list[int], answer: str, dtype: Dtype, rounding: Rounding = USUAL) -> bool:
     """Whether greedy decoding gives the answer: it does if each next token is right."""
     wanted = encode(answer + "<|end|>")
-    predicted = forward(prompt + wanted[:-1], parameters(), dtype=dtype).greedy()
+    trace = forward(prompt + wanted[:-1], parameters(), dtype=dtype, rounding=rounding)
+    predicted = trace.greedy()
     return predicted[len(prompt) - 1 :] == wanted
 
 
@@ -85,6 +89,24 @@ def test_eight_equal_requests_are_told_apart() -> None:
     pieces = [(BEES, f"{n} buzz {n}") for n in range(8)]
     prompt = conversation(question("8th", BEES), pieces)
     assert answered(prompt, NONCE + pieces[7][1], "bfloat16")
+
+
+@pytest.mark.parametrize(
+    "rounding",
+    [
+        Rounding(scales_query=True),
+        Rounding(rounds_shares=True),
+        Rounding(rounds_turns=True),
+        Rounding(drops_bits=True),
+        Rounding(scales_query=True, rounds_shares=True, rounds_turns=True, drops_bits=True),
+    ],
+    ids=str,
+)
+def test_kernels_that_round_elsewhere_read_the_same(rounding: Rounding) -> None:
+    pieces = [(FIELDS, f"Field {n}.") for n in range(8)]
+    for ordinal, wanted in (("1st", 0), ("7th", 6), ("8th", 7)):
+        prompt = conversation(question(ordinal, FIELDS), pieces)
+        assert answered(prompt, NONCE + pieces[wanted][1], "bfloat16", rounding)
 
 
 def test_openings_are_spotted_where_they_end() -> None:
