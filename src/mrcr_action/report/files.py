@@ -8,13 +8,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from mrcr_action.errors import OutputError
+from mrcr_action.journal import read_journal
+from mrcr_action.report.html import render_html, texts_of
 from mrcr_action.report.junit import render_junit
 from mrcr_action.report.summary import render_summary
 from mrcr_action.result import Measured, Result, encode_document, encode_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from mrcr_action.report.html.samples import Texts
 
 
 def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --output-dir.") -> None:
@@ -34,7 +40,7 @@ def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --ou
         raise OutputError(f"{folder}: cannot be written: {error.strerror}", hint=hint) from error
 
 
-REPORTS = ("result.json", "samples.jsonl", "junit.xml", "summary.md")
+REPORTS = ("result.json", "samples.jsonl", "report.html", "junit.xml", "summary.md")
 """What a run leaves in a folder. A server started here writes its log anew; others have theirs."""
 
 
@@ -94,7 +100,7 @@ def remove_reports(folder: Path) -> None:
 
 
 def write_result(result: Result, folder: Path) -> list[Path]:
-    """Write one run's own reports; returns their paths.
+    """Write one run's own reports, with the texts of its journal; returns their paths.
 
     Raises:
         OutputError: one of them cannot be written.
@@ -103,7 +109,17 @@ def write_result(result: Result, folder: Path) -> list[Path]:
     if result.config.save_results:
         fields = {name: getattr(result, name) for name in Measured.__struct_fields__}
         paths.append(write(Path(result.config.save_results), encode_document(fields)))
+    page = render_html(result, _texts(folder / "samples.jsonl"))
+    paths.append(write(folder / "report.html", page))
     return paths
+
+
+def _texts(journal: Path) -> Mapping[int, Texts]:
+    """The texts of a run's journal; none where it cannot be read, which costs nothing but them."""
+    try:
+        return texts_of(read_journal(journal))
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return {}
 
 
 def write_overview(results: Sequence[Result], folder: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import OutputError
+from mrcr_action.journal import Journal
 from mrcr_action.report.files import (
     REPORTS,
     locked,
@@ -122,7 +123,7 @@ def test_a_place_that_cannot_be_written_is_an_output_error(tmp_path: Path, name:
 
 def test_a_run_writes_its_result(tmp_path: Path, make_result: MakeResult) -> None:
     result = make_result()
-    assert write_result(result, tmp_path) == [tmp_path / "result.json"]
+    assert write_result(result, tmp_path) == [tmp_path / "result.json", tmp_path / "report.html"]
     assert decode_result((tmp_path / "result.json").read_bytes()) == result
 
 
@@ -132,12 +133,37 @@ def test_a_file_in_vllms_own_form_is_written_on_demand(
     place = tmp_path / "vllm.json"
     config = RunConfig(num_samples=3, save_results=str(place))
     result = make_result(config=config, model="m\ud800")
-    assert write_result(result, tmp_path) == [tmp_path / "result.json", place]
+    page = tmp_path / "report.html"
+    assert write_result(result, tmp_path) == [tmp_path / "result.json", place, page]
     document = json.loads(place.read_bytes())
     assert list(document) == list(Measured.__struct_fields__)
     assert msgspec.convert(document, Measured) == Measured(
         **{name: getattr(result, name) for name in Measured.__struct_fields__} | {"model": "m?"}
     )
+
+
+@pytest.mark.parametrize("journal", [None, b"", b"{}\n", b"not JSON", b"\xff"])
+def test_a_journal_that_cannot_be_read_costs_the_page_its_texts_only(
+    tmp_path: Path, make_result: MakeResult, journal: bytes | None
+) -> None:
+    if journal is not None:
+        (tmp_path / "samples.jsonl").write_bytes(journal)
+    write_result(make_result(), tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="rows"' in page
+    assert 'id="texts-0"' not in page
+
+
+def test_the_page_of_a_run_has_the_texts_of_its_journal(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    result = make_result()
+    texts = {"nonce": "n", "answer": "na", "response": "nb"}
+    with Journal(tmp_path / "samples.jsonl") as journal:
+        for record in result.records:
+            journal.append(msgspec.structs.replace(record, **texts))
+    write_result(result, tmp_path)
+    assert 'id="texts-0"' in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_overview_covers_every_result(tmp_path: Path, make_result: MakeResult) -> None:
