@@ -1,0 +1,309 @@
+"""The HTML report as a document: what it says, and that nothing foreign in it is alive."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import re
+import zlib
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mrcr_action.config import RunConfig
+from mrcr_action.diagnosis.evidence import Diagnosis, Source, Wanted
+from mrcr_action.report.html import render_html, texts_of
+from mrcr_action.report.html.samples import LONGEST_TEXT, packed
+from mrcr_action.result import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mrcr_action.grade import Grade
+    from mrcr_action.result import Record, Result
+
+VOID = {"meta", "input", "br", "hr", "img", "link"}
+
+
+class Page(HTMLParser):
+    """What a page consists of."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.unclosed: list[str] = []
+        self.text: list[str] = []
+        self.blocks: dict[str, str] = {}
+        self.code: list[tuple[str, str]] = []
+        self.feed(content.decode("utf-8"))
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.unclosed.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.unclosed.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.tags[-1] if self.tags else ("", {})
+        inside = self.unclosed[-1] if self.unclosed else ""
+        if inside in {"script", "style"}:
+            name = attributes.get("id")
+            if name is None:
+                self.code.append((inside, data))
+            else:
+                self.blocks[name] = data
+        else:
+            self.text.append(data)
+        assert tag or not data.strip()
+
+    def find(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
+        return [of for name, of in self.tags if name == tag and attributes.items() <= of.items()]
+
+    @property
+    def said(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def page_of(result: Result, records: list[Record] | None = None) -> Page:
+    return Page(render_html(result, texts_of(records or [])))
+
+
+def unpacked(block: str) -> list[str]:
+    texts: list[str] = json.loads(zlib.decompress(base64.b64decode(block)))
+    return texts
+
+
+@pytest.fixture
+def told(make_record: Callable[..., Record]) -> list[Record]:
+    """Four records with texts: two exact, one of another needle, one lost."""
+
+    def seen(form: Any, ordinal: int, **changes: Any) -> Diagnosis:
+        wanted = Wanted(ordinal=ordinal, of=2, turn=4 * ordinal, depth=0.3 * ordinal, token=1000)
+        return Diagnosis(form=form, wanted=wanted, **changes)
+
+    answers = {"nonce": "abcdefghij", "answer": "abcdefghijThe wanted text."}
+    return [
+        make_record(0, 1.0, response=answers["answer"], diagnosis=seen("exact", 1), **answers),
+        make_record(1, 1.0, response=answers["answer"], diagnosis=seen("exact", 2), **answers),
+        make_record(
+            2,
+            0.2,
+            response="abcdefghijAnother one.",
+            diagnosis=seen("wrong needle", 2, source=Source(turn=4, ordinal=1, ratio=0.98)),
+            **answers,
+        ),
+        make_record(3, None, diagnosis=seen("failed", 1)),
+    ]
+
+
+def test_the_policy_lets_run_and_apply_only_what_is_in_the_page(bounded: Result) -> None:
+    page = page_of(bounded)
+    (meta,) = page.find("meta", **{"http-equiv": "Content-Security-Policy"})
+
+    def hashes(kind: str) -> list[str]:
+        digests = (hashlib.sha256(t.encode()).digest() for tag, t in page.code if tag == kind)
+        return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+
+    assert len(hashes("script")) == 2
+    assert meta["content"] == (
+        f"default-src 'none'; script-src {' '.join(hashes('script'))};"
+        f" style-src {' '.join(hashes('style'))}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_the_page_asks_for_nothing_and_holds_no_handler(bounded: Result) -> None:
+    for tag, attributes in page_of(bounded).tags:
+        assert tag not in {"link", "img", "iframe", "object", "base", "form"}
+        assert "src" not in attributes
+        assert "style" not in attributes
+        assert not any(name.startswith("on") for name in attributes)
+        assert (attributes.get("href") or "#").startswith("#")
+
+
+def test_every_element_is_closed_and_every_id_is_there_once(bounded: Result) -> None:
+    page = page_of(bounded)
+    assert page.unclosed == []
+    names = [of["id"] for _, of in page.tags if "id" in of]
+    assert len(names) == len(set(names))
+    targets = [of["href"] for of in page.find("a")]
+    assert {f"#{name}" for name in names} >= set(targets)
+    labels = [of["aria-labelledby"] for _, of in page.tags if "aria-labelledby" in of]
+    assert set(names) >= set(labels)
+
+
+def test_the_verdict_comes_first_with_what_was_missed_and_by_how_much(bounded: Result) -> None:
+    said = page_of(bounded).said
+    assert said.index("MRCR failed") < said.index(bounded.verdict.summary) < said.index("off by")
+    missed = said[said.index("off by") : said.index("model org/model")]
+    assert "n2/4K-8K ✗ FAIL match ratio 0.4500 ≥ 0.9000 0.4500 8" in missed
+    assert "truncation rate 0.5000 ≤ 0.2500 0.2500 8" in missed
+
+
+def test_a_cell_says_its_value_its_samples_its_threshold_and_its_mark(bounded: Result) -> None:
+    page = page_of(bounded)
+    assert "0.450 n 8 needs 0.900 ✗ fail" in page.said
+    assert "0.800 n 1, 1 lost" in page.said
+    (cell,) = page.find("button", **{"data-needles": "2", "data-bin": "8K-16K"})
+    assert cell["data-pass"] == "cold"
+
+
+def test_a_threshold_that_is_kept_is_no_miss(make_result: Callable[..., Result]) -> None:
+    page = page_of(make_result(config=RunConfig(num_samples=3, match_ratio_threshold=0.5)))
+    assert "MRCR passed" in page.said
+    assert "off by" not in page.said
+
+
+def test_a_run_without_records_says_what_stopped_it_and_runs_no_script(
+    make_result: Callable[..., Result],
+) -> None:
+    problem = Problem(kind="X", message="no server", hint="Start one.", details="a\n<b>c")
+    page = page_of(make_result(records=[], problem=problem))
+    assert "What stopped it: no server Start one. The end of the log a <b>c" in page.said
+    assert page.find("script") == []
+    (meta,) = page.find("meta", **{"http-equiv": "Content-Security-Policy"})
+    assert "script-src 'none'" in (meta["content"] or "")
+
+
+def test_nothing_foreign_becomes_markup(
+    make_result: Callable[..., Result], make_record: Callable[..., Record], hostile: str
+) -> None:
+    record = make_record(
+        0, 0.5, reason=hostile, shard=hostile, nonce=hostile, answer=hostile, response=hostile + "x"
+    )
+    lost = make_record(1, None, reason=hostile)
+    records = [record, lost]
+
+    def build(text: str) -> Page:
+        result = make_result(
+            records=records,
+            name=text,
+            model=text,
+            config_path=text,
+            notes=(text,),
+            problem=Problem(kind="X", message=text, hint="h", details="d"),
+            invocation=("mrcr", text),
+        )
+        return page_of(result, records)
+
+    planted, plain = build(hostile), build("plain")
+    tags = [tag for tag, _ in planted.tags]
+    assert tags == [tag for tag, _ in plain.tags] or not hostile
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x0b-\x1f\x7f]", planted.said)
+    for name, block in planted.blocks.items():
+        assert not set("<>&") & set(block), name
+    rows = json.loads(planted.blocks["rows"])
+    seen = hostile.encode("utf-8", "replace").decode()
+    assert rows[1]["reason"] == seen if hostile else "reason" not in rows[1]
+    texts = unpacked(planted.blocks["texts-0"])
+    assert texts[rows[0]["returned"][1]] == (seen + "x")[:LONGEST_TEXT]
+
+
+def test_a_viewer_finds_both_texts_of_a_request(
+    make_result: Callable[..., Result], told: list[Record]
+) -> None:
+    result = make_result(records=[record.without_text() for record in told])
+    page = page_of(result, told)
+    rows = json.loads(page.blocks["rows"])
+    texts = unpacked(page.blocks["texts-0"])
+    assert [row["kind"] for row in rows] == ["exact", "exact", "wrong needle", "failed"]
+    assert texts[rows[2]["wanted"][1]] == "abcdefghijThe wanted text."
+    assert texts[rows[2]["returned"][1]] == "abcdefghijAnother one."
+    assert rows[0]["wanted"] == rows[0]["returned"]
+    assert "wanted" not in rows[3]
+
+
+def test_a_text_that_comes_again_is_kept_once(told: list[Record]) -> None:
+    _, blocks = packed(told, texts_of(told), "openai")
+    assert [len(unpacked(block)) for block in blocks] == [2]
+
+
+def test_a_long_text_is_cut_and_says_by_how_much(make_record: Callable[..., Record]) -> None:
+    record = make_record(0, 0.1, nonce="n", answer="na", response="x" * (LONGEST_TEXT + 7))
+    (row,), (block,) = packed([record], texts_of([record]), "openai")
+    assert row.returned is not None
+    assert row.returned.left_out == 7
+    assert len(unpacked(block)[row.returned.at]) == LONGEST_TEXT
+
+
+def test_exact_responses_are_left_out_first_where_there_is_no_room(
+    make_record: Callable[..., Record], make_grade: Callable[..., Grade]
+) -> None:
+    draw = random.Random(1)
+
+    def record(ask: int) -> Record:
+        answer = draw.randbytes(LONGEST_TEXT // 2).hex()
+        exact = ask < 20
+        return make_record(
+            ask,
+            grade=make_grade(1.0 if exact else 0.1, exact=exact),
+            nonce="n",
+            answer=answer,
+            response=answer if exact else "something else",
+        )
+
+    records = [record(ask) for ask in range(34)]
+    rows, blocks = packed(records, texts_of(records), "openai", room=200_000)
+    assert len(blocks) == 1
+    assert all(row.wanted is None and row.returned is None for row in rows[:20])
+    assert sum(row.wanted is not None for row in rows[20:]) >= 13
+    assert sum(map(len, blocks)) <= 200_000 * 4 / 3 + 4
+
+
+def test_without_the_journal_the_excerpt_stays(
+    make_result: Callable[..., Result], told: list[Record]
+) -> None:
+    page = page_of(make_result(records=told))
+    assert "texts-0" not in page.blocks
+    assert all("wanted" not in row for row in json.loads(page.blocks["rows"]))
+
+
+def test_kinds_and_returned_needles_are_counted(
+    make_result: Callable[..., Result], told: list[Record]
+) -> None:
+    said = page_of(make_result(records=told)).said
+    assert "exact 50% 2 2 the answer, character for character" in said
+    assert "wrong needle 25% 1 1" in said
+    matrix = said[said.index("2 needles: wanted and returned") :]
+    assert matrix.startswith(
+        "2 needles: wanted and returned wanted ↓ returned → 1 2 none 1 1 · · 2 1 1 ·"
+    )
+
+
+def test_without_a_diagnosis_the_grade_tells_the_kind(
+    make_result: Callable[..., Result], make_record: Callable[..., Record]
+) -> None:
+    records = [
+        make_record(0, 0.5),
+        make_record(1, 0.5, outcome="truncated"),
+        make_record(2, None),
+    ]
+    page = page_of(make_result(records=records))
+    kinds = [row["kind"] for row in json.loads(page.blocks["rows"])]
+    assert kinds == ["inexact", "truncated", "failed"]
+    assert "Which needle came back" not in page.said
+    assert "By depth" not in page.said
+
+
+def test_the_curve_by_depth_shows_how_many_samples_a_tenth_has(
+    make_result: Callable[..., Result], told: list[Record]
+) -> None:
+    said = page_of(make_result(records=told)).said
+    assert "where the wanted needle begins. all samples: 30–40 % 1.000 (n 1); 60–70" not in said
+    assert "all samples: 30–40 % 1.000 (n 1), 60–70 % 0.600 (n 2)" in said
+
+
+def test_published_scores_are_those_of_the_protocol_and_say_whose_they_are(
+    by_cell: Result, make_result: Callable[..., Result]
+) -> None:
+    openai, vllm = page_of(by_cell).said, page_of(make_result()).said
+    assert "Published scores, second-hand" in openai
+    assert "GPT-4.1 2 128K before the dataset's correction 0.572" in openai
+    assert "Qwen3-0.6B" not in openai
+    assert "Qwen3-0.6B 2 16K-33K version not stated 0.342" in vllm
+    assert "GPT-4.1" not in vllm
