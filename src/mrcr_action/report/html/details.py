@@ -129,6 +129,7 @@ def about(result: Result) -> Element:
     """What was run on what."""
     server, data, time = result.server, result.data, result.timeline
     facts = {
+        "verdict": result.verdict.summary,
         "model": result.model or "?",
         "configuration": result.config_path,
         "server": " ".join(filter(None, [server.route, server.version, server.image])),

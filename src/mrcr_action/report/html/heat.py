@@ -34,11 +34,20 @@ def heat_map(result: Result) -> Element | None:
     if len(counts) > 1:
         rows.append(_row(result, buckets, cells, lengths, None))
     title = f"Mean match ratio ({protocol}) by needles and length in o200k tokens"
-    names = ("needles", "all lengths", *map(str, lengths))
+    names = ("", "all lengths", *map(str, lengths))
     made = element(
         "table",
         element("caption", title),
-        element("thead", element("tr", (element("th", name, scope="col") for name in names))),
+        element(
+            "thead",
+            element(
+                "tr",
+                (
+                    element("th" if name else "td", name, scope="col" if name else None)
+                    for name in names
+                ),
+            ),
+        ),
         element("tbody", rows),
         class_="heat",
     )
@@ -64,7 +73,7 @@ def _row(
     needles: int | None,
 ) -> Element:
     name = "all" if needles is None else f"n{needles}"
-    title = "all" if needles is None else str(needles)
+    title = "all" if needles is None else f"{needles} needles"
     made = [element("th", title, scope="row"), _cell(result, buckets.get(name), needles, None)]
     if needles is not None:
         made += [

@@ -24,8 +24,9 @@ def element(tag: str, *children: Child, **attributes: Value) -> Element:
     Args:
         tag: its name.
         children: elements and texts, in their order; nothing for None.
-        attributes: ``class_`` for the name that Python keeps for itself, ``aria_label`` for
-            ``aria-label``; left out for None and False, without a value for True.
+        attributes: ``class_`` and ``for_`` for the names that Python keeps for itself,
+            ``aria_label`` for ``aria-label``; left out for None and False, without a value for
+            True.
     """
     made = ET.Element(tag)
     for name, value in attributes.items():

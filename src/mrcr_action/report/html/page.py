@@ -144,13 +144,10 @@ def _navigation(parts: list[Element]) -> Element:
 
 def _samples() -> Element:
     choices = [
-        element(
-            "label",
-            label,
-            element("select", element("option", "all", value=""), id=f"filter-{name}"),
-        )
+        _field(label, element("select", element("option", "all", value=""), id=f"filter-{name}"))
         for name, label in FILTERS.items()
     ]
+    orders = (element("option", text, value=name) for name, text in ORDERS.items())
     made = section(
         "samples",
         "Samples",
@@ -162,17 +159,9 @@ def _samples() -> Element:
             "div",
             element(
                 "div",
-                element("label", "search ( / )", element("input", id="search", type="search")),
+                _field("search ( / )", element("input", id="search", type="search")),
                 choices,
-                element(
-                    "label",
-                    "order",
-                    element(
-                        "select",
-                        (element("option", text, value=name) for name, text in ORDERS.items()),
-                        id="order",
-                    ),
-                ),
+                _field("order", element("select", orders, id="order")),
                 element("button", "Show all", id="reset", type="button", class_="plain"),
                 class_="filters",
                 role="search",
@@ -190,6 +179,10 @@ def _samples() -> Element:
     )
     made[0].set("tabindex", "-1")
     return made
+
+
+def _field(label: str, control: Element) -> Element:
+    return element("div", element("label", label, for_=control.get("id")), control, class_="field")
 
 
 def _list() -> Element:

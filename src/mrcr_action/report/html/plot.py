@@ -136,13 +136,30 @@ def _floor(floor: Floor) -> list[Element]:
 
 def _line(of: Series, steps: int) -> Element:
     points = sorted(of.points.items())
-    path = " ".join(f"{_x(at, steps):.1f},{_y(point.value):.1f}" for at, point in points)
     return element(
         "g",
-        element("polyline", points=path, class_="line"),
+        (
+            element(
+                "polyline",
+                points=" ".join(f"{_x(at, steps):.1f},{_y(p.value):.1f}" for at, p in run),
+                class_="line",
+            )
+            for run in _runs(points)
+        ),
         (_point(of, at, point, steps) for at, point in points),
         class_=f"look{of.look}",
     )
+
+
+def _runs(points: Sequence[tuple[int, Point]]) -> list[list[tuple[int, Point]]]:
+    """Points of steps that follow each other; no line is drawn over a step without one."""
+    runs: list[list[tuple[int, Point]]] = []
+    for at, point in points:
+        if runs and runs[-1][-1][0] == at - 1:
+            runs[-1].append((at, point))
+        else:
+            runs.append([(at, point)])
+    return runs
 
 
 def _point(of: Series, at: int, point: Point, steps: int) -> Element:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mrcr_action.report.html.groups import by_kind
 from mrcr_action.report.html.markup import element, foreign, scrolling
 from mrcr_action.report.rows import MARKS, bucket_title, number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mrcr_action.report.html.markup import Element
     from mrcr_action.result import Bucket, Check, Result
 
@@ -19,6 +22,9 @@ WORDS = {
 }
 
 AT_MOST = frozenset({"truncation_rate", "failure_rate"})
+
+MOST_KINDS = 3
+"""Kinds of fault that the head names, the most frequent ones."""
 
 MOST_MISSED = 12
 """Lines of the table at the top; the others are in the table of buckets."""
@@ -42,13 +48,53 @@ def head(result: Result, state: str) -> Element:
             element("span", sign, class_="sign", aria_hidden="true"),
             words,
         ),
-        element("p", foreign(result.verdict.summary), class_="summary"),
+        element("p", foreign(in_words(result, missed)), class_="summary"),
+        _kinds(result),
         _stopped(result),
         _problem(result),
         _missed(missed, result) if missed else None,
         element("p", *_facts(result), class_="facts"),
         class_=f"head {state}",
     )
+
+
+def in_words(result: Result, missed: Sequence[Check]) -> str:
+    """One or two sentences: how many thresholds were missed, and which one by how much.
+
+    Args:
+        result: what was found.
+        missed: the checks that were not kept, the worst first.
+    """
+    failed = [check for check in missed if check.state == "fail" and check.is_of_threshold]
+    if result.verdict.conclusion != "fail" or not failed:
+        return result.verdict.summary
+    held = [c for c in result.verdict.checks if c.is_of_threshold and c.threshold is not None]
+    worst, bound = failed[0], needed(failed[0])
+    assert bound is not None
+    buckets = {bucket.name: bucket for bucket in result.buckets}
+    bucket = buckets.get(worst.bucket)
+    name = worst.bucket if bucket is None else bucket_title(bucket)
+    rule = "at most" if worst.metric in AT_MOST else "at least"
+    many = "1 threshold was" if len(held) == 1 else f"{len(failed)} of {len(held)} thresholds were"
+    text = (
+        f"{many} missed, that of {name} by most: {worst.metric.replace('_', ' ')}"
+        f" {number(worst.measured)} where {rule} {number(bound)} is needed."
+    )
+    others = [check for check in missed if check.state == "fail" and not check.is_of_threshold]
+    return " ".join([text, *(f"{check.message}." for check in others)])
+
+
+def _kinds(result: Result) -> Element | None:
+    """What most of the responses are that are not right."""
+    kinds = {kind: sum(of.values()) for kind, of in by_kind(result.records).items()}
+    exact = kinds.pop("exact", 0)
+    if not kinds or result.verdict.conclusion == "pass":
+        return None
+    told = ", ".join(f"{n:,} {kind}" for kind, n in list(kinds.items())[:MOST_KINDS])
+    rest = sum(list(kinds.values())[MOST_KINDS:])
+    more = f", {rest:,} others" if rest else ""
+    total = exact + sum(kinds.values())
+    return element("p", f"Of {total:,} responses, {exact:,} are exact, {told}{more}.")
 
 
 def _facts(result: Result) -> list[Element]:

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const SHOWN = 100; // rows at a time
+  const LIKE = 0.4; // share of a text that two have in common, below which they are unlike
   const MOST_EDITS = 4000; // words, beyond which two texts count as unlike
   const rows = JSON.parse(document.getElementById("rows").textContent);
   const protocol = document.getElementById("rows").dataset.protocol;
@@ -180,11 +181,12 @@
     if (row.reason) parts.push(row.reason);
     if (!seen) return parts.join(" ");
     if (seen.wanted) {
-      parts.push(`Wanted was the ${ordinal(seen.wanted.ordinal)} of ${seen.wanted.of} identical requests' replies.`);
+      parts.push(`Wanted was the reply to the ${ordinal(seen.wanted.ordinal)} of ${seen.wanted.of} identical requests.`);
     }
     if (seen.source) {
-      const what = seen.source.ordinal ? `the ${ordinal(seen.source.ordinal)} one` : "no needle";
-      parts.push(`What came is of message ${seen.source.turn}, ${what} (ratio ${ratio(seen.source.ratio)}).`);
+      const place = `message ${seen.source.turn}, ratio ${ratio(seen.source.ratio)}`;
+      const what = seen.source.ordinal ? `the reply to the ${ordinal(seen.source.ordinal)}` : "no needle";
+      parts.push(`What came is ${what} (${place}).`);
     }
     if (seen.first_wrong) parts.push(`The first ${number(seen.first_wrong.offset)} characters are right.`);
     if (seen.edits) parts.push(`${number(seen.edits)} characters differ.`);
@@ -205,7 +207,8 @@
       [`ratio, ${protocol}`]: ratio(row.ratio),
       [`ratio, ${protocol === "openai" ? "vllm" : "openai"}`]: ratio(row.other),
       needles: String(row.needles),
-      length: `${number(row.tokens)} o200k tokens${row.bin ? `, ${row.bin}` : ""}`,
+      length: `${number(row.tokens)} o200k tokens`,
+      bin: row.bin,
       pass: row.round,
       "server's tokens": tokens.join(", "),
       "from the cache": row.cached === undefined ? "" : `${number(row.cached)} tokens`,
@@ -296,6 +299,7 @@
       );
     }
     if (aside) place.after(make("p", { class: "note" }, aside));
+    place.dataset.ask = row.ask;
   }
 
   function pane(name, title, parts) {
@@ -309,6 +313,9 @@
     if (returned === "") return [[make("del", null, wanted)], ["(empty)"]];
     const changes = Diff.diffWordsWithSpace(wanted, returned, { maxEditLength: MOST_EDITS, timeout: 1500 });
     if (!changes) return apart(wanted, returned);
+    // Texts with little in common share words by chance; to mark those says nothing.
+    const same = changes.filter((c) => !c.added && !c.removed).reduce((sum, c) => sum + c.value.trim().length, 0);
+    if (same < LIKE * Math.max(wanted.length, returned.length)) return apart(wanted, returned);
     const left = [], right = [];
     for (const change of changes) {
       if (change.added) right.push(make("ins", null, change.value));
