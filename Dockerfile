@@ -14,7 +14,8 @@ RUN python3 -m venv --without-pip /opt/mrcr \
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN python3 -m pip --python /opt/build/bin/python wheel --no-cache-dir --no-deps --no-build-isolation -w dist . \
- && python3 -m pip --python /opt/mrcr/bin/python install --no-cache-dir --no-deps dist/*.whl
+ && python3 -m pip --python /opt/mrcr/bin/python install --no-cache-dir --no-deps dist/*.whl \
+ && /opt/mrcr/bin/mrcr probe --build /opt/mrcr/share/mrcr-probe
 
 FROM ${BASE_IMAGE}
 ARG VERSION=development

@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
   --no-annotate --no-header --quiet
 
-.PHONY: help setup demo demo-vllm action test check lint unit integration container vllm zoo \
+.PHONY: help setup demo demo-vllm action test check lint unit integration container vllm nightly zoo \
   lint-environment vllm-environment container-environment bench lock clean
 
 help: ## list what can be made
@@ -61,6 +61,9 @@ container: $(READY) container-environment ## the Action in a real container engi
 
 vllm: $(READY) vllm-environment ## real vLLM on the CPU
 	$(BIN)/pytest tests/vllm
+
+nightly: $(READY) vllm-environment ## the long tests: more kinds of healthy servers, longer prompts (half an hour)
+	$(BIN)/pytest -m nightly tests
 
 zoo: $(READY) vllm-environment ## which plan of asks sees which fault of real vLLM: the table of docs/detection.md; ARGS="NAME… --plan standard" (an hour)
 	$(BIN)/python -m tests.zoo $(ARGS)

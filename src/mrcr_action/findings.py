@@ -133,6 +133,7 @@ def result_of(
         needles=config.needles,
         max_prompt_tokens=found.plan.max_prompt_tokens if found.plan else config.max_prompt_tokens,
         name=resolved.name,
+        is_probe=resolved.is_probe,
         tool_version=__version__,
         config_path=str(resolved.path) if resolved.path else None,
         config=publishable(config),

@@ -368,6 +368,9 @@ class Result(Measured, frozen=True, kw_only=True):
     auc: tuple[Area, ...] = ()
     """Means over lengths as Context Arena counts them, where every bin up to there was measured."""
     buckets: tuple[Bucket, ...]
+    is_probe: bool = False
+    """Whether the model was the one that reads perfectly, so that every wrong answer is the
+    server's."""
     verdict: Verdict
     rounds: tuple[RoundChange, ...] = ()
     """What differs between the first round and each other one."""

@@ -27,6 +27,7 @@ WRONG = {
     "samples-per-cell": ["0", "ten"],
     "num-samples": ["0", "1.5"],
     "max-tokens": ["0", "2K tokens"],
+    "plan": ["small"],
     "concurrency": ["0", "many"],
     "dataset": ["../elsewhere", "/etc"],
     "output-dir": ["../elsewhere", "/etc/mrcr"],

@@ -62,13 +62,13 @@ def environment(vllm: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 def start(
     workplace: Path, environment: dict[str, str], tmp_path: Path
 ) -> Iterator[Callable[..., Running]]:
-    """Start ``mrcr run`` with arguments, in a folder that sees the probe and its rows."""
+    """Start a command, ``mrcr run``, in a folder that sees the probe and its rows."""
     for name in ("probe", "rows"):
         (tmp_path / name).symlink_to(workplace / name)
     started: list[Running] = []
 
-    def starter(*arguments: str) -> Running:
-        started.append(Running(arguments, tmp_path, environment))
+    def starter(*arguments: str, command: str = "run") -> Running:
+        started.append(Running(arguments, tmp_path, environment, command=command))
         return started[-1]
 
     yield starter

@@ -47,17 +47,22 @@ class Run:
 
 
 class Running:
-    """A ``mrcr run`` in the background, stopped at the end of the test if need be."""
+    """A command in the background, stopped at the end of the test if need be."""
 
     def __init__(
-        self, arguments: tuple[str, ...], folder: Path, environment: dict[str, str]
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        environment: dict[str, str],
+        *,
+        command: str = "run",
     ) -> None:
         self.output = folder / "mrcr-results"
         self._stdout, self._stderr = folder / "stdout", folder / "stderr"
-        command = [sys.executable, "-m", "mrcr_action", "run", *arguments]
+        words = [sys.executable, "-m", "mrcr_action", command, *arguments]
         with self._stdout.open("w") as stdout, self._stderr.open("w") as stderr:
             self.process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdout=stdout, stderr=stderr
+                words, cwd=folder, env=environment, stdout=stdout, stderr=stderr
             )
         self._tree: dict[int, psutil.Process] = {}
 

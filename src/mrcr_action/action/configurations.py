@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.errors import UsageError
 from mrcr_action.github.inputs import input_of
+from mrcr_action.publish import secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from mrcr_action.action.run import Run
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.suite import Job
+
+PROBE = "probe"
+"""Value of the input ``model`` that stands for the model with hand-set weights."""
 
 
 def configurations(run: Run) -> list[Resolved]:
@@ -26,8 +30,6 @@ def configurations(run: Run) -> list[Resolved]:
     """
     from mrcr_action.config.listing import expand
     from mrcr_action.config.resolve import resolve
-    from mrcr_action.publish import secrets_of
-    from mrcr_action.stored import RESULT_FILE
 
     assert run.inputs is not None
     place, settings = run.workspace.place, dict(run.inputs.settings)
@@ -40,26 +42,62 @@ def configurations(run: Run) -> list[Resolved]:
         given = settings.get(key)
         if given is not None and (key == "output_dir" or _is_path(given)):
             settings[key] = str(place(given, called=input_of(key)))
-    found = []
+    if settings.get("model_name") == PROBE:
+        return [_probe(run, settings, has_file=bool(named))]
     run.inputs = replace(run.inputs, settings=settings)
+    found = []
     for path in paths:
         if path is not None:
             # An entry of a list, or a link in the workspace, may lead out of it.
             place(str(path), called="input config")
         one = resolve(path, run.environ, settings, called=input_of)
-        where = path or "configuration"
-        for key in ("output_dir", "save_results", "dataset"):
-            value = getattr(one.config, key)
-            if value is not None and (key != "dataset" or _is_path(value)):
-                place(value, called=f"{where}: {key}")
-        if one.config.baseline is not None:
-            # The file in it, where it is a folder: either may be a link.
-            for baseline in (one.config.baseline, f"{one.config.baseline}/{RESULT_FILE}"):
-                place(baseline, called=f"{where}: baseline")
+        if _is_path(one.config.dataset):
+            place(one.config.dataset, called=f"{path or 'configuration'}: dataset")
+        _check_places(run, one)
         _check_mounts(run, one)
-        run.commands.mask(secrets_of(one.config, api_key=None, environ=run.environ))
         found.append(one)
     return found
+
+
+def _probe(run: Run, settings: dict[str, str], *, has_file: bool) -> Resolved:
+    """What the input ``model: probe`` stands for: that model, its rows and its gate.
+
+    Raises:
+        UsageError: a configuration is given as well.
+    """
+    from mrcr_action.commands.probe import probe_run
+
+    assert run.inputs is not None
+    if has_file:
+        raise UsageError(
+            "input config: with model probe, the samples and the thresholds are the probe's own",
+            hint="Leave one of the two inputs out; a step of its own can do the other.",
+        )
+    # The name stands for a folder of this container, or for what a running server calls it.
+    settings = {key: value for key, value in settings.items() if key != "model_name"}
+    found = probe_run(settings, run.environ, called=input_of)
+    run.inputs = replace(run.inputs, settings=settings)
+    _check_places(run, found)
+    return found
+
+
+def _check_places(run: Run, resolved: Resolved) -> None:
+    """See that what is written, and the baseline, lie in the workspace; hide what is secret.
+
+    Raises:
+        UsageError: one does not.
+    """
+    from mrcr_action.stored import RESULT_FILE
+
+    config, where = resolved.config, resolved.path or "configuration"
+    for key in ("output_dir", "save_results"):
+        if (value := getattr(config, key)) is not None:
+            run.workspace.place(value, called=f"{where}: {key}")
+    if config.baseline is not None:
+        # The file in it, where it is a folder: either may be a link.
+        for baseline in (config.baseline, f"{config.baseline}/{RESULT_FILE}"):
+            run.workspace.place(baseline, called=f"{where}: baseline")
+    run.commands.mask(secrets_of(config, api_key=None, environ=run.environ))
 
 
 def _check_mounts(run: Run, resolved: Resolved) -> None:

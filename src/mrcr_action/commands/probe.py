@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,14 @@ from mrcr_action.cache import entry, locked
 from mrcr_action.choice import tokens_in
 from mrcr_action.commands.run import api_key_of, checked_key, job_of
 from mrcr_action.config.faults import server_arguments
-from mrcr_action.config.resolve import ENV_PREFIX, resolve
+from mrcr_action.config.resolve import ENV_PREFIX, Resolved, flag_of, resolve
 from mrcr_action.errors import ExitCode, OutputError, UsageError
 from mrcr_action.report.text import one_line
+from mrcr_action.server.route import attaches
 from mrcr_action.suite import run_suite, worst_exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mrcr_action.probe.checkpoint import Dtype
 
@@ -37,6 +39,9 @@ GATE = {
 }
 """What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
 
+USUAL_LENGTH = "8K"
+"""Longest prompt unless another is wanted."""
+
 LEAST_WINDOW = 16_384
 """Tokens of the window of a server that is started here, unless prompts are longer."""
 
@@ -45,6 +50,10 @@ ROOM = 4_096
 
 LEAST_LENGTH, LONGEST = 512, 131_072 - ROOM
 """Tokens of the longest row, at least and at most."""
+
+
+SHIPPED = Path(sys.prefix) / "share" / "mrcr-probe"
+"""Where an image has the model ready."""
 
 
 def probe_command(
@@ -61,6 +70,33 @@ def probe_command(
     Raises:
         UsageError: what is asked for is impossible; nothing was run.
     """
+    given = dict(flags)
+    resolved = probe_run(given, environ, longest=longest, server="process")
+    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
+    return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
+
+
+def probe_run(
+    given: dict[str, Any],
+    environ: Mapping[str, str],
+    *,
+    longest: str = USUAL_LENGTH,
+    server: str = "auto",
+    called: Callable[[str], str] = flag_of,
+) -> Resolved:
+    """The probe's model, rows and gate where nothing else is said.
+
+    Args:
+        given: flags or inputs; what is missing is filled in.
+        environ: variables of this process.
+        longest: longest prompt, such as 8K.
+        server: how it is started where the settings leave that open.
+        called: what to call a setting in an error.
+
+    Raises:
+        UsageError: what is asked for is impossible.
+        OutputError: the model or the rows cannot be written.
+    """
     tokens = tokens_in(longest)
     if not tokens or not LEAST_LENGTH <= tokens <= LONGEST:
         raise UsageError(
@@ -69,32 +105,24 @@ def probe_command(
         )
     folder = _folder()
     rows = folder / f"rows-{tokens}"
-    _make(folder, rows, tokens)
-    given = dict(flags)
+    model = SHIPPED if (SHIPPED / "config.json").exists() else folder / "model"
+    _make(model, rows, tokens)
     for key, value in {**GATE, "dataset": str(rows)}.items():
         if not environ.get(ENV_PREFIX + key.upper(), "").strip():
             given.setdefault(key, value)
-    plain = resolve(None, environ, given)
-    config = plain.config
-    if config.image is not None or config.server == "container":
-        raise UsageError(
-            "mrcr probe starts no container",
-            hint="Start `vllm serve` with the folder of `mrcr probe --build DIR` there, and name it"
-            " with --base-url.",
-        )
-    if config.base_url is None and config.port is None and config.server != "external":
+    config = resolve(None, environ, given, called=called).config
+    if attaches(config, has_file=False):
+        # Any other model would score 0, as if the server were broken.
+        given.setdefault("model_name", SERVED)
+    else:
+        if config.server == "auto" and config.image is None:
+            given["server"] = server
         window = max(LEAST_WINDOW, tokens + ROOM)
         # Those that are given come last, so that they win.
         own = ("--served-model-name", SERVED, "--max-model-len", str(window))
         given["server_args"] = shlex.join([*own, *server_arguments(config)])
-        given.setdefault("model_name", str(folder / "model"))
-        given.setdefault("server", "process")
-    else:
-        # Any other model would score 0, as if the server were broken.
-        given.setdefault("model_name", SERVED)
-    resolved = replace(resolve(None, environ, given), name=SERVED)
-    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
-    return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
+        given.setdefault("model_name", str(model))
+    return replace(resolve(None, environ, given, called=called), name=SERVED, is_probe=True)
 
 
 def _folder() -> Path:
@@ -108,7 +136,7 @@ def _folder() -> Path:
     return entry("probe", digest.hexdigest()[:16])
 
 
-def _make(folder: Path, rows: Path, tokens: int) -> None:
+def _make(model: Path, rows: Path, tokens: int) -> None:
     """Write the model and the rows, unless they are there.
 
     Raises:
@@ -119,16 +147,16 @@ def _make(folder: Path, rows: Path, tokens: int) -> None:
     from mrcr_action.probe.rows import rows as made
 
     try:
-        with locked(folder / "made"):
-            if not (folder / "model" / "config.json").exists():
-                build(folder / "model")
+        with locked(rows.parent / "made"):
+            if not (model / "config.json").exists():
+                build(model)
             if not rows.exists():
-                partial = folder / f".{rows.name}.partial"
+                partial = rows.with_name(f".{rows.name}.partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 write_parquet(made(tokens), partial)
                 partial.rename(rows)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
+        raise OutputError(f"{rows.parent}: cannot be written: {error.strerror}") from error
 
 
 def build_command(directory: str, *, dtype: Dtype) -> int:

@@ -49,6 +49,8 @@ class Resolved:
     """The YAML file, if there is one."""
     given: frozenset[str]
     """Keys that some layer set."""
+    is_probe: bool = False
+    """Whether the model is the one that reads perfectly (``mrcr probe``)."""
 
 
 def flag_of(key: str) -> str:

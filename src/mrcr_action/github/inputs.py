@@ -34,6 +34,7 @@ KEYS = {
     "samples-per-cell": "samples_per_cell",
     "num-samples": "num_samples",
     "max-tokens": "max_tokens",
+    "plan": "plan",
     "concurrency": "concurrency",
     "dataset": "dataset",
     "output-dir": "output_dir",

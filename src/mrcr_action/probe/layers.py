@@ -29,7 +29,7 @@ from mrcr_action.probe.attention import (
     kernel_score,
 )
 from mrcr_action.probe.codes import Codes, sequence_code, shifted, tables
-from mrcr_action.probe.mlp import Mlp
+from mrcr_action.probe.mlp import SURE, Mlp
 from mrcr_action.probe.vocabulary import encode
 from mrcr_action.sample import NONCE_LENGTH
 
@@ -226,9 +226,12 @@ def offset_phase(index: int) -> Layer:
     """SEGMENT_HASH, SEGMENT_ORDINAL → two of PHASE: cos and sin of turn · offset in the segment.
 
     Each head weighs the segment's own ``<|assistant|>``, at 1/4 · cos(turn · offset) nats, against
-    ``<|bos|>``. They carry 1 and −1, so the head finds tanh(cos / 8), about cos / 8.
+    ``<|bos|>``. They carry 1 and −1, so the head finds tanh(cos / 8), about cos / 8. The first of
+    these layers also takes INSIDE from tokens for which that does not hold.
     """
     layer = Layer()
+    if index == 0:
+        _leave_what_cannot_be_asked_for(layer)
     see = layer.attention
     ordinal_weight = 128.0
     ends = see.show({at.ASSISTANT: 1, at.BOS: 1})
@@ -248,6 +251,20 @@ def offset_phase(index: int) -> Layer:
         head.turn(at.PHASE_PAIRS[index], 1 / 4, -quarter * math.pi / 2)
         head.write(side, (at.PHASE[2 * index + quarter],), weights=(8.0,))
     return layer
+
+
+def _leave_what_cannot_be_asked_for(layer: Layer) -> None:
+    """INSIDE ← 0 past the reach of the far hop, and in replies to the 9th and later equal requests.
+
+    Their PHASE is up to 8 times too large and would outweigh a right one: all those replies have
+    one thermometer, so that a head finds several ``<|assistant|>``; at the end of the far hop's
+    reach SEGMENT fades, and it finds none. INSIDE_RAW fades there, too: it is 1/2 where SEGMENT
+    is still exact, and 2/3 or more within reach.
+    """
+    layer.mlp.step(at.INSIDE_RAW, low=1 / 3, high=2 / 3, out=at.INSIDE)
+    layer.mlp.clear(at.INSIDE)
+    ninth = {at.SEGMENT_ORDINAL[-1]: SURE, at.INSIDE: SURE, at.ONE: -SURE}
+    layer.mlp.unit(gate=ninth, up={at.ONE: 1}, down={at.INSIDE: -1 / SURE})
 
 
 def copy() -> Layer:

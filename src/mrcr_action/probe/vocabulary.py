@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mrcr_action.sample import Message
 
 BOS, END, USER, ASSISTANT, SYSTEM = range(5)
-SPECIALS = ("<|bos|>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>")
+
+MARK = "<|\ue000"
+"""How the text of a special token begins, and no other text. The third character is for private
+use: tokenizers turn the text of a special token into that token wherever it occurs, and pieces do
+hold ``<|end|>``."""
+
+SPECIALS = tuple(f"{MARK}{name}|>" for name in ("bos", "end", "user", "assistant", "system"))
 """Text of the special tokens; a token's id is its index."""
 
 SIZE = len(SPECIALS) + 256
 """Number of tokens: byte ``b`` is token ``len(SPECIALS) + b``."""
 
 CHAT_TEMPLATE = (
-    "<|bos|>"
+    "{{ '<|\\ue000bos|>' }}"
     "{% for message in messages %}"
-    "{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}"
+    "{% if '<|\\ue000' in message['content'] %}"
+    "{{ raise_exception('a message holds the text of a special token') }}"
+    "{% endif %}"
+    "{{ '<|\\ue000' + message['role'] + '|>' + message['content'] + '<|\\ue000end|>' }}"
     "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+    "{% if add_generation_prompt %}{{ '<|\\ue000assistant|>' }}{% endif %}"
 )
-"""Jinja; takes the roles in any order, because MRCR rows begin with two user turns."""
+"""Jinja; takes the roles in any order, because MRCR rows begin with two user turns. It refuses a
+conversation that would be read as another one."""
 
 _SPECIAL = re.compile("(" + "|".join(map(re.escape, SPECIALS)) + ")")
 
@@ -37,6 +52,15 @@ def encode(text: str) -> list[int]:
         else:
             ids.extend(len(SPECIALS) + byte for byte in part.encode())
     return ids
+
+
+def encode_chat(messages: Iterable[Message]) -> list[int]:
+    """Token ids of a conversation that is to be continued, as the chat template renders it."""
+    ids = [BOS]
+    for message in messages:
+        role = encode(f"{MARK}{message.role}|>")
+        ids += [*role, *encode(message.content), END]
+    return [*ids, ASSISTANT]
 
 
 def decode(ids: list[int]) -> str:

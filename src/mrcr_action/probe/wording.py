@@ -13,7 +13,7 @@ one of those requests.
 
 from __future__ import annotations
 
-from mrcr_action.probe.vocabulary import encode
+from mrcr_action.probe.vocabulary import ASSISTANT, END, encode
 from mrcr_action.sample import NONCE_LENGTH
 
 PHRASE = 8
@@ -25,12 +25,12 @@ NONCE_OPENING = "Prepend "
 """The nonce starts after this."""
 QUESTION_OPENING = "ndexed) "
 """The question's identity starts after this, the end of ``(1 indexed) ``."""
+QUESTION_ENDING = ". Do not include any other text in your response."
+"""The question's identity ends before this."""
 
-REQUEST_DISTANCE = len(encode("<|end|><|assistant|>"))
+REQUEST_DISTANCE = len((END, ASSISTANT))
 """Tokens from an ``<|assistant|>`` back to the last byte of its request's identity."""
-QUESTION_DISTANCE = len(
-    encode(". Do not include any other text in your response.<|end|><|assistant|>")
-)
+QUESTION_DISTANCE = len((*encode(QUESTION_ENDING), END, ASSISTANT))
 """Tokens from the last ``<|assistant|>`` back to the last byte of the question's identity."""
 ORDINAL_DISTANCE = len(encode("2nd (1 indexed) ")) - 1
 """Tokens from the end of the question's opening back to the digit of its ordinal."""

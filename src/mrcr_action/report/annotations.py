@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from mrcr_action.errors import ExitCode
+from mrcr_action.report.diagnosis import suspicions
 from mrcr_action.report.rows import lost, number, tested
 from mrcr_action.report.text import one_line
 
@@ -141,6 +142,7 @@ def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"
     said = [
         *(check.message for check in miss.checks),
+        *(f"Looks like: {line}" for line in suspicions(result)[:1]),
         graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
         f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
         tested(result),

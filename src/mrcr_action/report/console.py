@@ -6,6 +6,7 @@ import sys
 from typing import IO, TYPE_CHECKING
 
 from mrcr_action.report.cells import beyond, coverage_table, plan_table
+from mrcr_action.report.diagnosis import counts, suspicions
 from mrcr_action.report.rows import areas, reasons, rounds_table, table_of, tested
 from mrcr_action.report.text import lines, one_line
 from mrcr_action.stats import coverage_of
@@ -36,6 +37,10 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
     if result.stopped is not None:
         say(one_line(result.stopped.sentence, 1_000))
     say(one_line(result.verdict.summary, 2_000), colour=COLOURS[result.verdict.conclusion])
+    if result.verdict.conclusion != "pass" and (said := counts(result.records)):
+        say(f"Answers: {said}")
+        for line in suspicions(result):
+            say(f"Looks like: {one_line(line, 1_000)}")
     if result.problem is not None and result.problem.hint:
         say(one_line(result.problem.hint, 1_000))
     if files:

@@ -16,11 +16,12 @@ import junit_xml
 
 from mrcr_action.config.listing import unique_names
 from mrcr_action.report.baseline import baseline_text
+from mrcr_action.report.diagnosis import counts, suspicions, worst_lines
 from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mrcr_action.result import Bucket, Check, Result
 
@@ -50,7 +51,8 @@ def render_junit(results: Sequence[Result]) -> bytes:
 def _suite(result: Result, name: str, label: str) -> Any:
     verdict, tested = result.verdict, {bucket.name for bucket in result.buckets}
     cases = [_run_case(result, label)]
-    cases += [_bucket_case(result, label, bucket) for bucket in result.buckets]
+    looks = suspicions(result)
+    cases += [_bucket_case(result, label, bucket, looks) for bucket in result.buckets]
     of_buckets = [check for check in verdict.checks if check.is_of_threshold]
     untested = dict.fromkeys(c.bucket for c in of_buckets if c.bucket not in tested)
     cases += [_missing_case(label, bucket, verdict.of(bucket)) for bucket in untested]
@@ -110,7 +112,7 @@ def _run_case(result: Result, label: str) -> Any:
     return case
 
 
-def _bucket_case(result: Result, label: str, bucket: Bucket) -> Any:
+def _bucket_case(result: Result, label: str, bucket: Bucket, looks: Sequence[str]) -> Any:
     state, checks = result.verdict.state_of(bucket.name), result.verdict.of(bucket.name)
     message = _clean("; ".join(check.message for check in checks if check.state == state))
     ratios = ", ".join(
@@ -130,6 +132,7 @@ def _bucket_case(result: Result, label: str, bucket: Bucket) -> Any:
             f"95 % interval {span(bucket.interval)}, step of one sample {number(bucket.step)}",
             tested(result),
             *reasons(r for r in result.records if bucket.holds(r)),
+            *(_diagnosis(result, bucket, looks) if state in {"fail", "inconclusive"} else ()),
         ]
     )
     # A suite's time is the sum over its cases, so that only those of the needle counts have any.
@@ -147,6 +150,16 @@ def _bucket_case(result: Result, label: str, bucket: Bucket) -> Any:
     else:
         case.stdout = _clean(body, BODY_LIMIT)
     return case
+
+
+def _diagnosis(result: Result, bucket: Bucket, looks: Sequence[str]) -> Iterator[str]:
+    """What the answers of a bucket are, what those of the whole run look like, the worst ones."""
+    own = [record for record in result.records if bucket.holds(record)]
+    if not (said := counts(own)):
+        return
+    yield said
+    yield from (f"Looks like: {line}" for line in looks)
+    yield from worst_lines(own, result.config.protocol)
 
 
 def _missing_case(label: str, bucket: str, checks: Sequence[Check]) -> Any:

@@ -10,9 +10,15 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from mrcr_action.cutting import is_cut
+from mrcr_action.diagnosis.lines import told
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
+from mrcr_action.report.diagnosis import (
+    beside_markdown,
+    looks_markdown,
+    where_markdown,
+    worst_of,
+)
 from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
 from mrcr_action.report.text import code, lines, markdown
 from mrcr_action.rounds import FIRST
@@ -212,6 +218,8 @@ def _section(result: Result) -> str:
         parts.append(f"⏹️ {markdown(result.stopped.sentence, limit=1_000)}")
     if result.problem is not None:
         parts.append(_problem(result))
+    if _state(result) != "pass":
+        parts.append(looks_markdown(result))
     if result.records:
         parts.append(_markdown(table_of(result), left=2))
     if any(change.asked for change in result.rounds):
@@ -222,12 +230,10 @@ def _section(result: Result) -> str:
     parts.append(_facts(result))
     if result.coverage:
         parts.append(_coverage(result))
-    worst = _worst(result)
-    if worst:
-        parts.append(worst)
+    parts += [where_markdown(result), *_worst(result)]
     if result.invocation:
         parts.append(f"To reproduce: {code(shlex.join(result.invocation), limit=2_000)}")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _problem(result: Result) -> str:
@@ -281,42 +287,26 @@ def _facts(result: Result) -> str:
     return "\n".join(facts)
 
 
-def _worst(result: Result) -> str:
+def _worst(result: Result) -> list[str]:
     protocol = result.config.protocol
-    low = [r for r in result.records if r.grade is None or not r.grade.exact]
+    low = worst_of(result.records, protocol)
     if not low:
-        return ""
-
-    def place(record: Record) -> tuple[float, int]:
-        return (record.grade.match_ratio(protocol) if record.grade else -1.0, record.ask)
-
+        return []
     rows = [
         "| sample | needles | prompt tokens | outcome | ratio | what happened |",
         "| --- | ---: | ---: | --- | ---: | --- |",
     ]
-    for record in sorted(low, key=place)[:WORST_SHOWN]:
+    for record in low[:WORST_SHOWN]:
         ratio = f"{record.grade.match_ratio(protocol):.4f}" if record.grade else "–"
         tokens = "–" if record.prompt_tokens is None else f"{record.prompt_tokens:,}"
         rows.append(
             f"| {code(f'{record.shard}#{record.row}')}{_round(record)} | {record.n_needles}"
-            f" | {tokens} | {record.outcome} | {ratio} | {markdown(_what(record))} |"
+            f" | {tokens} | {record.outcome} | {ratio} | {markdown(told(record))} |"
         )
     title = f"The worst of {len(low)} inexact or lost samples"
-    return f"<details><summary>{title}</summary>\n\n" + "\n".join(rows) + "\n\n</details>"
+    table = f"<details><summary>{title}</summary>\n\n" + "\n".join(rows) + "\n\n</details>"
+    return [table, beside_markdown(low[:WORST_SHOWN])]
 
 
 def _round(record: Record) -> str:
     return "" if record.pass_name == FIRST else f", {markdown(record.pass_name)}"
-
-
-def _what(record: Record) -> str:
-    if record.grade is None:
-        return record.reason
-    if record.outcome == "truncated":
-        thought = f", after {record.reasoning_chars:,} characters of reasoning"
-        return "cut at max_tokens" + (thought if record.reasoning_chars else "")
-    if is_cut(record):
-        return "cut, since it could no longer start with the nonce"
-    if not record.grade.nonce_hit:
-        return "the answer does not start with the nonce"
-    return "not the wanted text"

@@ -70,7 +70,9 @@ def plan_of(
     folder = folder or str(Path.cwd())
     model = config.model_name or ""
     workspace = _workspace(folder, own)
-    mounts = [mount for mount in (workspace, _of_model(model, workspace, config, own)) if mount]
+    is_copied = _lies_only_here(model, config, own)
+    model_mount = None if is_copied else _of_model(model, workspace, config, own)
+    mounts = [mount for mount in (workspace, model_mount) if mount]
     arguments, _ = take_api_key(arguments_of(config))
     return Plan(
         name=f"mrcr-server-{uuid.uuid4().hex[:12]}",
@@ -93,6 +95,7 @@ def plan_of(
         shm_size=config.shm_size,
         mounts=tuple(mounts),
         made_folders={config.cache_dir: CACHE} if config.cache_dir else {},
+        copied_folders=(model,) if is_copied else (),
         working_folder=folder if workspace else None,
     )
 
@@ -148,6 +151,17 @@ def _workspace(folder: str, own: OwnContainer | None) -> Mount | None:
     if folder == "/" or any(parts.is_relative_to(system) for system in SYSTEM_FOLDERS):
         return None
     return Mount(source=folder, target=folder, read_only=True)
+
+
+def _lies_only_here(model: str, config: RunConfig, own: OwnContainer | None) -> bool:
+    """Whether a model's folder is one of this container's own, which no other image has."""
+    return (
+        own is not None
+        and config.image is not None
+        and model.startswith("/")
+        and own.covering(model) is None
+        and Path(model).is_dir()
+    )
 
 
 def _of_model(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from mrcr_action.standin.mistakes import FURTHER, REFUSAL, derailed, looped, other_nonce
 from mrcr_action.standin.reader import edit, garble, read
 from mrcr_action.standin.steps import Data, Die, Head, Reset, Step, Wait, json_bytes
 from mrcr_action.standin.tokens import CHARACTERS_PER_TOKEN, text_tokens
@@ -193,11 +194,24 @@ def stream_steps(
 
 
 def _said(request: ChatRequest, effects: Effects, slip: Slip) -> str:
-    wrong_needle = effects.wrong_needle or slip.wrong_needle
-    answer = read(request.turns, window=effects.window, wrong_needle=wrong_needle)
+    if effects.refuse:
+        return REFUSAL
+    answer = read(
+        request.turns,
+        window=effects.window,
+        wrong_needle=effects.wrong_needle or slip.wrong_needle,
+        distractor=effects.distractor,
+    )
     text = garble(answer.text) if effects.garble or slip.garble else answer.text
     text = edit(text, places=slip.edits, seed=slip.seed)
-    said = text if effects.drop_nonce or slip.drop_nonce else answer.nonce + text
+    if effects.derail is not None:
+        text = derailed(text, effects.derail)
+    if effects.loop is not None:
+        text = looped(text, effects.loop)
+    if effects.run_on:
+        text += FURTHER
+    nonce = other_nonce(answer.nonce) if effects.wrong_nonce else answer.nonce
+    said = text if effects.drop_nonce or slip.drop_nonce else nonce + text
     if effects.think_aloud is not None:
         return f"<think>\n{_filler(effects.think_aloud)}\n</think>\n\n{said}"
     return said

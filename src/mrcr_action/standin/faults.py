@@ -100,6 +100,24 @@ class Effects:
     wrong_needle: bool = field(
         default=False, metadata=_takes("", None, "answer another of the identical requests")
     )
+    distractor: bool = field(
+        default=False, metadata=_takes("", None, "answer with the reply to another request")
+    )
+    wrong_nonce: bool = field(
+        default=False, metadata=_takes("", None, "put another nonce in front")
+    )
+    derail: int | None = field(
+        default=None,
+        metadata=_takes("TOKENS", _tokens, "go on with something else after so many"),
+    )
+    loop: int | None = field(
+        default=None,
+        metadata=_takes("TOKENS", _tokens, "say one thing over and over after so many"),
+    )
+    run_on: bool = field(
+        default=False, metadata=_takes("", None, "go on behind the end of the answer")
+    )
+    refuse: bool = field(default=False, metadata=_takes("", None, "say sorry instead of answering"))
     garble: bool = field(
         default=False, metadata=_takes("", None, "replace characters after the nonce")
     )

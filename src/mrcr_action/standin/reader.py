@@ -97,7 +97,13 @@ def find_needles(turns: Sequence[Turn], wanted: str) -> tuple[Needle, ...]:
     return tuple(found)
 
 
-def read(turns: Sequence[Turn], *, window: int | None = None, wrong_needle: bool = False) -> Answer:
+def read(
+    turns: Sequence[Turn],
+    *,
+    window: int | None = None,
+    wrong_needle: bool = False,
+    distractor: bool = False,
+) -> Answer:
     """Answer the question that the last user turn asks, as well as the faults let it.
 
     A conversation that does not end in an MRCR question gets a greeting without a nonce.
@@ -108,6 +114,7 @@ def read(turns: Sequence[Turn], *, window: int | None = None, wrong_needle: bool
             needle that is not wholly inside is mistaken for the visible one of the same number,
             or else for made-up text.
         wrong_needle: answer with another of the identical requests, the next one around.
+        distractor: answer with the first reply to any other request.
     """
     question = asked_question(turns)
     if question is None:
@@ -116,6 +123,14 @@ def read(turns: Sequence[Turn], *, window: int | None = None, wrong_needle: bool
     haystack = turns[:last]
     needles = find_needles(haystack, question.wanted)
     position = question.ordinal - 1
+    if distractor:
+        known = {needle.index + 1 for needle in needles}
+        others = (
+            turn.content
+            for index, turn in enumerate(haystack)
+            if turn.role == "assistant" and index not in known
+        )
+        return Answer(question.nonce, next(others, _made_up(question)))
     if wrong_needle:
         if len(needles) < 2:  # noqa: PLR2004 - there is no other one
             return Answer(question.nonce, _made_up(question))

@@ -19,8 +19,8 @@ def digest(path: Path) -> str:
 def test_files_are_the_same_bytes_on_every_machine(tmp_path: Path) -> None:
     build(tmp_path)
     assert {name: digest(tmp_path / name) for name in ("model.safetensors", "tokenizer.json")} == {
-        "model.safetensors": "b1252679622ba13908768c54b5eff2ca7aa463adc93e153a1d89cd94ddb25c68",
-        "tokenizer.json": "43558473e83588afbf7784cfd012f0932cebc8066b29564f5ee72f63d9af7183",
+        "model.safetensors": "3a051ce04760ea4104c21972a5de509799a4a2ebc8d1f79cb3278fec3db21e68",
+        "tokenizer.json": "ad3509cc372adb9917cc52870ad5b341c768f586ec749e27cae9870dd7acc39f",
     }
 
 

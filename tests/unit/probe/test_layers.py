@@ -12,7 +12,8 @@ from mrcr_action.probe.checkpoint import Dtype
 from mrcr_action.probe.codes import sequence_code, tables
 from mrcr_action.probe.layers import all_layers
 from mrcr_action.probe.reference import Rounding, Trace, forward
-from mrcr_action.probe.vocabulary import ASSISTANT, encode
+from mrcr_action.probe.vocabulary import ASSISTANT, END, encode, encode_chat
+from mrcr_action.sample import Message
 
 NONCE = "aYooSG8CQg"
 FIELDS, BEES = "poem about fields", "email about bees"
@@ -38,9 +39,10 @@ def question(ordinal: str, request: str) -> str:
 
 
 def conversation(last: str, pieces: Sequence[tuple[str, str]] = PIECES) -> list[int]:
-    turns = [f"<|bos|><|user|>{PREAMBLE}<|end|>"]
-    turns += [f"<|user|>write a {ask}<|end|><|assistant|>{piece}<|end|>" for ask, piece in pieces]
-    return encode("".join(turns) + f"<|user|>{last}<|end|><|assistant|>")
+    messages = [Message("user", PREAMBLE)]
+    for ask, piece in pieces:
+        messages += [Message("user", f"write a {ask}"), Message("assistant", piece)]
+    return encode_chat([*messages, Message("user", last)])
 
 
 @cache
@@ -53,7 +55,7 @@ USUAL = Rounding()
 
 def answered(prompt: list[int], answer: str, dtype: Dtype, rounding: Rounding = USUAL) -> bool:
     """Whether greedy decoding gives the answer: it does if each next token is right."""
-    wanted = encode(answer + "<|end|>")
+    wanted = [*encode(answer), END]
     trace = forward(prompt + wanted[:-1], parameters(), dtype=dtype, rounding=rounding)
     predicted = trace.greedy()
     return predicted[len(prompt) - 1 :] == wanted
@@ -71,7 +73,7 @@ def replies(ids: list[int]) -> list[int]:
 
 def test_the_wanted_piece_is_copied_exactly_in_bfloat16() -> None:
     ids, trace = looked_into()
-    assert trace.greedy()[replies(ids)[-1] :] == encode(NONCE + WANTED + "<|end|>")
+    assert trace.greedy()[replies(ids)[-1] :] == [*encode(NONCE + WANTED), END]
 
 
 @pytest.mark.parametrize(

@@ -172,10 +172,21 @@ def test_a_models_folder_is_at_its_own_place_read_only(model: str, mount: Mount 
 
 def test_a_model_in_this_image_is_there_in_the_server_of_the_same_image(tmp_path: Path) -> None:
     model = str(tmp_path)
-    as_on_the_host = Mount(source=model, target=model, read_only=True)
 
     assert planned(model_name=model).mounts == (WORKSPACE,)
-    assert planned(model_name=model, image="org/x").mounts == (WORKSPACE, as_on_the_host)
+    assert planned(model_name=model).copied_folders == ()
+
+
+def test_a_model_in_this_image_is_copied_into_the_server_of_another(tmp_path: Path) -> None:
+    plan = planned(model_name=str(tmp_path), image="org/x")
+    assert (plan.mounts, plan.copied_folders) == ((WORKSPACE,), (str(tmp_path),))
+
+    # One that is not here is on the runner's machine.
+    absent = planned(model_name="/data/model", image="org/x")
+    as_on_the_host = Mount(source="/data/model", target="/data/model", read_only=True)
+    assert (absent.mounts, absent.copied_folders) == ((WORKSPACE, as_on_the_host), ())
+    # Outside of containers, every folder is the machine's own.
+    assert planned(own=None, model_name=str(tmp_path)).copied_folders == ()
 
 
 @pytest.mark.parametrize("folder", ["/", "/usr/local/bin", "/etc", "/dev/shm"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from mrcr_action.errors import UsageError
+from mrcr_action.server.engine.archive import archive
 from mrcr_action.server.engine.container import Container, Mount, Plan
 from mrcr_action.server.engine.errors import EngineLost, is_vanished, translated
 
@@ -196,6 +197,12 @@ class Engine:
                 ports=[plan.published] if plan.published else None,
                 host_config=host,
             )
+        for folder in plan.copied_folders:
+            with (
+                translated(f"copy {folder} into the container {plan.name}"),
+                archive(folder) as tar,
+            ):
+                self._client.put_archive(plan.name, "/", tar)
         return str(made["Id"])
 
     def output(self, name: str) -> Iterator[bytes]:

@@ -42,6 +42,8 @@ class Plan:
     mounts: tuple[Mount, ...] = ()
     made_folders: Mapping[str, str] = field(default_factory=dict)
     """Folders of the host, made where missing, and their places in the container."""
+    copied_folders: tuple[str, ...] = ()
+    """Folders of this process's own, to be copied to the same place before the start."""
     working_folder: str | None = None
     """None for the image's own."""
 
