@@ -152,14 +152,17 @@ def _record(
     ratio = round(2 * kept / (len(answer) + len(response)), 4)
     grade = Grade(nonce_hit=True, exact=False, match_ratio_openai=ratio, match_ratio_vllm=ratio)
     others = [n for n in range(1, n_needles + 1) if n != ordinal]
-    source = Source(turn=5, ordinal=draw.choice(others), ratio=0.97)
+    sources = {
+        "wrong needle": Source(turn=5, ordinal=draw.choice(others), ratio=0.97),
+        "distractor": Source(turn=7, ratio=0.6, share=0.9),
+    }
     place = PromptPlace(turn=wanted.turn, char=kept, token=round(tokens * depth) + kept // 5)
     values["diagnosis"] = msgspec.structs.replace(
         values["diagnosis"],
         first_wrong=FirstWrong(offset=kept, place=place),
         ratio=ratio,
         siblings=tuple(Likeness(ordinal=n, ratio=0.24) for n in others),
-        source=source if form == "wrong needle" else None,
+        source=sources.get(form),
     )
     return Record(**values, grade=grade, response=response)
 

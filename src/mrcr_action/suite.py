@@ -23,6 +23,7 @@ from mrcr_action.report.files import (
     prepare_folder,
     remove_reports,
     write_overview,
+    write_page,
     write_result,
 )
 from mrcr_action.report.progress import Progress, make_progress
@@ -110,6 +111,7 @@ def run_suite(
             try:
                 files += write_result(result, own)
                 files += write_overview(results, folder)
+                files.append(write_page(result, own))
             except OutputError as error:
                 # The verdict is known: it is printed, and the next configuration has its turn.
                 unwritten = unwritten or error

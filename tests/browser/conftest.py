@@ -96,7 +96,10 @@ def show(browser: Browser, write: Callable[..., Path]) -> Iterator[Callable[...,
             before: a script that runs before the page's own.
             context: of Playwright, such as color_scheme.
         """
-        options = {"viewport": {"width": 1200, "height": 900}, "offline": True} | context
+        options: dict[str, Any] = {
+            "viewport": {"width": 1200, "height": 900},
+            "offline": True,
+        } | context
         page = browser.new_context(**options).new_page()
         page.set_default_timeout(NEVER_MS)
         one = Opened(page)

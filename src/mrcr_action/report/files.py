@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mrcr_action.errors import OutputError
+from mrcr_action.errors import INTERNAL_HINT, OutputError
 from mrcr_action.journal import read_journal
 from mrcr_action.report.html import render_html, texts_of
 from mrcr_action.report.junit import render_junit
@@ -100,7 +100,7 @@ def remove_reports(folder: Path) -> None:
 
 
 def write_result(result: Result, folder: Path) -> list[Path]:
-    """Write one run's own reports, with the texts of its journal; returns their paths.
+    """Write one run's own reports for programs; returns their paths.
 
     Raises:
         OutputError: one of them cannot be written.
@@ -109,9 +109,25 @@ def write_result(result: Result, folder: Path) -> list[Path]:
     if result.config.save_results:
         fields = {name: getattr(result, name) for name in Measured.__struct_fields__}
         paths.append(write(Path(result.config.save_results), encode_document(fields)))
-    page = render_html(result, _texts(folder / "samples.jsonl"))
-    paths.append(write(folder / "report.html", page))
     return paths
+
+
+def write_page(result: Result, folder: Path) -> Path:
+    """Write one run's HTML report, with the texts of its journal; returns its path.
+
+    It comes after all others: a fault of this program in it must not cost them.
+
+    Raises:
+        OutputError: it cannot be made or written.
+    """
+    path = folder / "report.html"
+    try:
+        page = render_html(result, _texts(folder / "samples.jsonl"))
+    except Exception as error:
+        raise OutputError(
+            f"{path}: internal error: {type(error).__name__}: {error}", hint=INTERNAL_HINT
+        ) from error
+    return write(path, page)
 
 
 def _texts(journal: Path) -> Mapping[int, Texts]:

@@ -218,7 +218,7 @@ def _section(result: Result) -> str:
         parts.append(f"⏹️ {markdown(result.stopped.sentence, limit=1_000)}")
     if result.problem is not None:
         parts.append(_problem(result))
-    if _state(result) != "pass":
+    if state_of(result) != "pass":
         parts.append(looks_markdown(result))
     if result.records:
         parts.append(_markdown(table_of(result), left=2))

@@ -19,6 +19,7 @@ from mrcr_action.report.files import (
     remove_reports,
     write,
     write_overview,
+    write_page,
     write_result,
 )
 from mrcr_action.result import Measured, Result, decode_result
@@ -123,7 +124,7 @@ def test_a_place_that_cannot_be_written_is_an_output_error(tmp_path: Path, name:
 
 def test_a_run_writes_its_result(tmp_path: Path, make_result: MakeResult) -> None:
     result = make_result()
-    assert write_result(result, tmp_path) == [tmp_path / "result.json", tmp_path / "report.html"]
+    assert write_result(result, tmp_path) == [tmp_path / "result.json"]
     assert decode_result((tmp_path / "result.json").read_bytes()) == result
 
 
@@ -133,8 +134,7 @@ def test_a_file_in_vllms_own_form_is_written_on_demand(
     place = tmp_path / "vllm.json"
     config = RunConfig(num_samples=3, save_results=str(place))
     result = make_result(config=config, model="m\ud800")
-    page = tmp_path / "report.html"
-    assert write_result(result, tmp_path) == [tmp_path / "result.json", place, page]
+    assert write_result(result, tmp_path) == [tmp_path / "result.json", place]
     document = json.loads(place.read_bytes())
     assert list(document) == list(Measured.__struct_fields__)
     assert msgspec.convert(document, Measured) == Measured(
@@ -148,7 +148,7 @@ def test_a_journal_that_cannot_be_read_costs_the_page_its_texts_only(
 ) -> None:
     if journal is not None:
         (tmp_path / "samples.jsonl").write_bytes(journal)
-    write_result(make_result(), tmp_path)
+    assert write_page(make_result(), tmp_path) == tmp_path / "report.html"
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'id="rows"' in page
     assert 'id="texts-0"' not in page
@@ -162,8 +162,15 @@ def test_the_page_of_a_run_has_the_texts_of_its_journal(
     with Journal(tmp_path / "samples.jsonl") as journal:
         for record in result.records:
             journal.append(msgspec.structs.replace(record, **texts))
-    write_result(result, tmp_path)
+    write_page(result, tmp_path)
     assert 'id="texts-0"' in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_fault_of_the_page_is_an_output_error(tmp_path: Path, make_result: MakeResult) -> None:
+    result = msgspec.structs.replace(make_result(), verdict=None)
+    with pytest.raises(OutputError, match=r"report\.html: internal error: AttributeError: "):
+        write_page(result, tmp_path)
+    assert names(tmp_path) == []
 
 
 def test_the_overview_covers_every_result(tmp_path: Path, make_result: MakeResult) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mrcr_action.diagnosis.breakdown import breakdowns
+from mrcr_action.report.diagnosis import MOST_GROUPS, suspicions
 from mrcr_action.report.html.groups import by_kind, confusion
-from mrcr_action.report.html.markup import element, scrolling, section
+from mrcr_action.report.html.markup import element, folded, foreign, scrolling, section, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +49,35 @@ def faults(result: Result) -> Element | None:
     return section(
         "faults",
         "What kind of fault",
+        suspected(suspicions(result)),
         _kinds(result.records, counts),
         _matrices(result.records, counts),
+        _where(result),
+    )
+
+
+def suspected(lines: Sequence[str]) -> Element | None:
+    """What the wrong answers look like, as a list; None where nothing can be told."""
+    if not lines:
+        return None
+    return element("ul", (element("li", foreign(line)) for line in lines), class_="clues")
+
+
+def _where(result: Result) -> Element | None:
+    """The table of responses divided by place, order and pass, folded."""
+    found = breakdowns(result.records, result.plan)
+    rows: list[tuple[str, ...]] = [("by", "", "asked", "exact", "not exact")]
+    for breakdown in found:
+        by = breakdown.by
+        for group in breakdown.groups[:MOST_GROUPS]:
+            others = ", ".join(f"{count} {form}" for form, count in group.forms) or "–"
+            rows.append((by, group.label, f"{group.asked:,}", f"{group.exact:,}", others))
+            by = ""
+    if not found:
+        return None
+    return folded(
+        "Where it breaks",
+        table(rows, caption="Responses, divided one way after another", words=2, last_is_word=True),
     )
 
 

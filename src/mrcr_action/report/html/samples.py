@@ -14,6 +14,7 @@ import msgspec
 
 from mrcr_action.bins import bin_of
 from mrcr_action.diagnosis.evidence import Diagnosis
+from mrcr_action.diagnosis.lines import told
 from mrcr_action.report.html.groups import kind_of
 from mrcr_action.result import encode_line
 
@@ -60,6 +61,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """By the gated protocol."""
     other: float | None = None
     """By the other one."""
+    told: str
+    """What happened, in words."""
     reason: str = ""
     finish: str | None = None
     attempts: int = 1
@@ -151,6 +154,7 @@ def _row(
         outcome=record.outcome,
         ratio=None if grade is None else round(grade.match_ratio(protocol), 4),
         other=None if grade is None else round(grade.match_ratio(other), 4),
+        told=told(record),
         reason=record.reason,
         finish=record.finish_reason,
         attempts=record.attempts,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mrcr_action.report.diagnosis import suspicions
+from mrcr_action.report.html.faults import suspected
 from mrcr_action.report.html.groups import by_kind
 from mrcr_action.report.html.markup import element, foreign, scrolling
 from mrcr_action.report.rows import MARKS, bucket_title, number
@@ -50,6 +52,7 @@ def head(result: Result, state: str) -> Element:
         ),
         element("p", foreign(in_words(result, missed)), class_="summary"),
         _kinds(result),
+        suspected(suspicions(result)[:1]),
         _stopped(result),
         _problem(result),
         _missed(missed, result) if missed else None,

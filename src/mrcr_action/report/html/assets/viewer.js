@@ -77,7 +77,7 @@
       const value = valueOf[field](row);
       if (wanted === "not exact" ? value === "exact" : value !== wanted) return false;
     }
-    return !text || `${row.sample} ${row.kind} ${row.reason} ${row.sha256}`.toLowerCase().includes(text);
+    return !text || `${row.sample} ${row.kind} ${row.told} ${row.sha256}`.toLowerCase().includes(text);
   }
 
   function filter() {
@@ -138,7 +138,7 @@
     get("viewer").replaceChildren(
       title,
       steps(row),
-      make("p", { class: "said" }, said(row)),
+      make("p", { class: "said" }, make("strong", null, row.kind), row.told === row.kind ? "" : `: ${row.told}`),
       make("dl", { class: "facts-of-sample" }, facts(row)),
       strip(row) ?? "",
       texts,
@@ -171,28 +171,6 @@
   function backToList() {
     const button = opened && get(`row-${opened.ask}`);
     (button || get("search")).focus();
-  }
-
-  const ordinal = (n) => `${n}${{ 1: "st", 2: "nd", 3: "rd" }[n] ?? "th"}`;
-
-  function said(row) {
-    const seen = row.seen;
-    const parts = [`${row.kind[0].toUpperCase()}${row.kind.slice(1)}.`];
-    if (row.reason) parts.push(row.reason);
-    if (!seen) return parts.join(" ");
-    if (seen.wanted) {
-      parts.push(`Wanted was the reply to the ${ordinal(seen.wanted.ordinal)} of ${seen.wanted.of} identical requests.`);
-    }
-    if (seen.source) {
-      const place = `message ${seen.source.turn}, ratio ${ratio(seen.source.ratio)}`;
-      const what = seen.source.ordinal ? `the reply to the ${ordinal(seen.source.ordinal)}` : "no needle";
-      parts.push(`What came is ${what} (${place}).`);
-    }
-    if (seen.first_wrong) parts.push(`The first ${number(seen.first_wrong.offset)} characters are right.`);
-    if (seen.edits) parts.push(`${number(seen.edits)} characters differ.`);
-    if (seen.nonce && seen.nonce !== "first") parts.push(`Nonce: ${seen.nonce}.`);
-    if (seen.repeat) parts.push(`It repeats “${seen.repeat.text}” ${number(seen.repeat.times)} times.`);
-    return parts.join(" ");
   }
 
   function facts(row) {
