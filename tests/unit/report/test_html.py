@@ -9,12 +9,18 @@ import random
 import re
 import zlib
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from mrcr_action.baseline import Baseline, check_of, compared
+from mrcr_action.comparison.document import Against
+from mrcr_action.comparison.verdict import side_of
 from mrcr_action.config import RunConfig
 from mrcr_action.diagnosis.evidence import Diagnosis, Source, Wanted
+from mrcr_action.gate import judge
 from mrcr_action.report.html import render_html, texts_of
 from mrcr_action.report.html.samples import LONGEST_TEXT, packed
 from mrcr_action.result import Problem
@@ -146,8 +152,8 @@ def test_the_verdict_comes_first_with_what_was_missed_and_by_how_much(bounded: R
     assert said.index("MRCR failed") < said.index(words) < said.index("off by")
     assert "Of 18 responses, 0 are exact, 13 inexact, 4 truncated, 1 failed." in said
     missed = said[said.index("off by") : said.index("model org/model")]
-    assert "n2/4K-8K ✗ FAIL match ratio 0.4500 ≥ 0.9000 0.4500 8" in missed
-    assert "truncation rate 0.5000 ≤ 0.2500 0.2500 8" in missed
+    assert "n2/4K-8K ✗ FAIL 0.4500 0.4500 ≥ 0.9000 8" in missed
+    assert "n2/4K-8K ✗ FAIL 0.2500 truncation rate 0.5000 ≤ 0.2500 8" in missed
 
 
 def test_a_cell_says_its_value_its_samples_its_threshold_and_its_mark(bounded: Result) -> None:
@@ -301,6 +307,34 @@ def test_the_curve_by_depth_shows_how_many_samples_a_tenth_has(
     said = page_of(make_result(records=told)).said
     assert "where the wanted needle begins. all samples: 30–40 % 1.000 (n 1); 60–70" not in said
     assert "all samples: 30–40 % 1.000 (n 1), 60–70 % 0.600 (n 2)" in said
+
+
+def test_a_baseline_is_shown_side_by_side(
+    make_result: Callable[..., Result],
+    make_record: Callable[..., Record],
+    make_grade: Callable[..., Grade],
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=8, baseline="base/result.json")
+    before = [make_record(i, grade=make_grade(1.0, exact=True)) for i in range(8)]
+    result = make_result(config=config, records=[make_record(i, 0.25) for i in range(8)])
+    baseline = Baseline(Path("base/result.json"), make_result(config=config, records=before))
+    against = compared(baseline, result)
+    verdict = judge(result.buckets, config, (), (check_of(against),))
+    said = page_of(msgspec.structs.replace(result, baseline=against, verdict=verdict)).said
+    assert "Against the baseline Regression: all samples fell by 0.7500" in said
+    assert "n2: baseline 1.0000, this run 0.2500, n 8 n2 -0.750" in said
+    assert "2 needles ✗ WORSE 8/8 1.0000 0.2500 -0.7500" in said
+    assert "baseline ✗ FAIL regression: all samples fell by 0.7500" in said
+
+
+def test_a_baseline_that_could_not_be_compared_says_why(
+    make_result: Callable[..., Result],
+) -> None:
+    side = side_of(make_result(), "base/<b>.json", {})
+    against = Against(baseline=side, problem="another <i>template</i>")
+    said = page_of(msgspec.structs.replace(make_result(), baseline=against)).said
+    assert "base/<b>.json: model org/model, server 0.33.0" in said
+    assert "Not compared: another <i>template</i>" in said
 
 
 def test_published_scores_are_those_of_the_protocol_and_say_whose_they_are(

@@ -18,7 +18,7 @@ def sides(comparison: Comparison, names: tuple[str, str]) -> Element:
     """The drawing; the table beside it has the same figures."""
     rows = comparison.buckets
     title = f"Mean match ratio by bucket: {names[0]} (hollow) and {names[1]} (filled)"
-    height = TOP + LINE * len(rows) + 10
+    height = TOP + LINE * len(rows) + 26
     return scrolling(
         element(
             "svg",
@@ -38,8 +38,12 @@ def _x(value: float) -> float:
     return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, value))
 
 
-def _grid(value: float, height: float) -> Element:
-    return element("line", x1=_x(value), x2=_x(value), y1=TOP, y2=height - 8, class_="grid")
+def _grid(value: float, height: float) -> list[Element]:
+    x, low = _x(value), height - 22
+    return [
+        element("line", x1=x, x2=x, y1=TOP, y2=low, class_="grid"),
+        element("text", f"{value:.1f}", x=x, y=low + 16, class_="axis middle"),
+    ]
 
 
 def _bucket(at: int, row: BucketChange, names: tuple[str, str]) -> Element:

@@ -83,8 +83,15 @@ def in_words(result: Result, missed: Sequence[Check]) -> str:
         f"{many} missed, that of {name} by most: {worst.metric.replace('_', ' ')}"
         f" {number(worst.measured)} where {rule} {number(bound)} is needed."
     )
-    others = [check for check in missed if check.state == "fail" and not check.is_of_threshold]
-    return " ".join([text, *(f"{check.message}." for check in others)])
+    others = [_called(c) for c in missed if c.state == "fail" and not c.is_of_threshold]
+    return text + (f" Failed as well: {', '.join(others)}." if others else "")
+
+
+def _called(check: Check) -> str:
+    """What a check is of that no threshold is."""
+    if check.against is not None:
+        return "the comparison with the baseline"
+    return f"the pass {check.round}" if check.round is not None else "the logit margin"
 
 
 def _kinds(result: Result) -> Element | None:
@@ -156,7 +163,7 @@ def _missed(missed: list[Check], result: Result) -> Element:
     rows = [_line(check, buckets.get(check.bucket)) for check in missed[:MOST_MISSED]]
     more = len(missed) - len(rows)
     label = "What was missed, and by how much"
-    names = ("bucket", "verdict", "measured", "needed", "off by", "graded")
+    names = ("bucket", "verdict", "off by", "measured", "needed", "graded")
     made = element(
         "table",
         element("caption", label),
@@ -182,23 +189,24 @@ def _line(check: Check, bucket: Bucket | None) -> Element:
     title = foreign(check.bucket if bucket is None else bucket_title(bucket), 100)
     bound = needed(check)
     if bound is None or check.measured is None or not check.is_of_threshold:
+        message = check.message.removeprefix(f"{check.bucket}: ")
         return element(
             "tr",
             element("th", title, scope="row"),
             mark,
-            element("td", foreign(check.message, 600), colspan=4, class_="words"),
+            element("td", foreign(message, 600), colspan=4, class_="words"),
         )
-    what = check.metric.replace("_", " ")
+    what = "" if check.metric == "match_ratio" else check.metric.replace("_", " ") + " "
     sign = "≤" if check.metric in AT_MOST else "≥"
     gap = abs(check.measured - bound)
-    measured = f"{what} {number(check.measured)}"
+    measured = f"{what}{number(check.measured)}"
     return element(
         "tr",
         element("th", _opener(title, bucket), scope="row"),
         mark,
+        element("td", element("strong", number(gap)), class_="figure"),
         element("td", measured, class_="figure"),
         element("td", f"{sign} {number(bound)}", class_="figure"),
-        element("td", element("strong", number(gap)), class_="figure"),
         element("td", f"{check.samples:,}", class_="figure"),
     )
 

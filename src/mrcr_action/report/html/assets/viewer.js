@@ -219,10 +219,10 @@
       );
     };
     const { wanted, first_wrong: wrong } = seen;
-    const told = `needle ${wanted.ordinal} of ${wanted.of}, message ${wanted.turn}, at ${(100 * wanted.depth).toFixed(0)} %`;
+    const told = `needle ${wanted.ordinal} of ${wanted.of}, turn ${wanted.turn}, at ${(100 * wanted.depth).toFixed(0)} %`;
     if (wanted.token !== null) mark(wanted.token, told, "needle", 14, 4);
     if (wrong && wrong.place && wrong.place.token !== null) {
-      mark(wrong.place.token, `first wrong character, message ${wrong.place.turn}`, "wrong", 62, 24);
+      mark(wrong.place.token, `first wrong character, turn ${wrong.place.turn}`, "wrong", 62, 24);
     }
     const label = `The prompt, ${number(row.prompt)} tokens: ${told}`;
     return make(
