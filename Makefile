@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
   --no-annotate --no-header --quiet
 
-.PHONY: help setup demo demo-vllm action test check lint unit integration container vllm nightly zoo \
-  lint-environment vllm-environment container-environment bench lock clean
+.PHONY: help setup demo demo-vllm action test check lint unit integration browser container vllm \
+  nightly zoo lint-environment browser-environment vllm-environment container-environment images \
+  bench lock clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24

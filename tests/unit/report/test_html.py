@@ -9,6 +9,7 @@ import random
 import re
 import zlib
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +107,20 @@ def told(make_record: Callable[..., Record]) -> list[Record]:
         ),
         make_record(3, None, diagnosis=seen("failed", 1)),
     ]
+
+
+def test_the_code_of_others_is_what_was_published_and_comes_with_its_licence(
+    bounded: Result,
+) -> None:
+    assets = resources.files("mrcr_action.report.html") / "assets"
+    code = (assets / "diff.min.js").read_bytes()
+    assert hashlib.sha256(code).hexdigest() == (
+        "b51a9d2885f2c090dc97b981027395f7e7e6558a46c75ae3747db267913a89ab"
+    )
+    script = next(text for tag, text in page_of(bounded).code if tag == "script")
+    assert script.endswith(code.decode())
+    assert "BSD 3-Clause License" in script
+    assert "Copyright (c) 2009-2015, Kevin Decker" in script
 
 
 def test_the_policy_lets_run_and_apply_only_what_is_in_the_page(bounded: Result) -> None:
