@@ -14,13 +14,14 @@ from tests.unit.conftest import build_record, build_result
 from tests.unit.report.conftest import HOSTILE
 
 from mrcr_action.config import RunConfig
+from mrcr_action.report.files import write_pages
 from mrcr_action.result import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
     from tests.browser.conftest import Opened
 
     from mrcr_action.result import Record, Result
@@ -208,6 +209,24 @@ def test_a_run_that_found_nothing_still_says_why(show: Show) -> None:
     page = show(build_result(records=[], problem=problem)).page
     expect(page.get_by_role("heading", level=1)).to_contain_text("MRCR is inconclusive")
     expect(page.get_by_role("banner")).to_contain_text("the server died")
+
+
+def test_the_page_above_several_configurations_leads_to_each(
+    browser: Browser, some: Some, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "a", tmp_path / "b #?%"]
+    for folder in folders:
+        folder.mkdir()
+    write_pages([some[0]], folders[:1], tmp_path)
+    write_pages([some[0], some[0]], folders, tmp_path)
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert Axe().run(page).violations_count == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    page.get_by_role("link").nth(1).click()
+    page.locator("#list tr").first.wait_for()
+    assert page.url == (folders[1] / "report.html").as_uri()
+    page.close()
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ import msgspec
 
 from mrcr_action.errors import INTERNAL_HINT, OutputError
 from mrcr_action.journal import read_journal
-from mrcr_action.report.html import render_html, texts_of
+from mrcr_action.report.html import render_html, render_overview, texts_of
 from mrcr_action.report.junit import render_junit
 from mrcr_action.report.summary import render_summary
 from mrcr_action.result import Measured, Result, encode_document, encode_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mrcr_action.report.html.samples import Texts
 
@@ -112,6 +112,25 @@ def write_result(result: Result, folder: Path) -> list[Path]:
     return paths
 
 
+def write_pages(results: Sequence[Result], folders: Sequence[Path], folder: Path) -> list[Path]:
+    """Write the HTML report of the last run and, where there are several, one above them.
+
+    Args:
+        results: of every configuration so far.
+        folders: of each of them.
+        folder: of the command.
+
+    Raises:
+        OutputError: one cannot be made or written.
+    """
+    paths = [write_page(results[-1], folders[-1])]
+    if folders[-1] != folder:
+        names = [own.relative_to(folder).as_posix() for own in folders]
+        page = _made(folder / "report.html", lambda: render_overview(results, names))
+        paths.append(write(folder / "report.html", page))
+    return paths
+
+
 def write_page(result: Result, folder: Path) -> Path:
     """Write one run's HTML report, with the texts of its journal; returns its path.
 
@@ -121,13 +140,17 @@ def write_page(result: Result, folder: Path) -> Path:
         OutputError: it cannot be made or written.
     """
     path = folder / "report.html"
+    texts = _texts(folder / "samples.jsonl")
+    return write(path, _made(path, lambda: render_html(result, texts)))
+
+
+def _made(path: Path, render: Callable[[], bytes]) -> bytes:
     try:
-        page = render_html(result, _texts(folder / "samples.jsonl"))
-    except Exception as error:
+        return render()
+    except Exception as error:  # see write_page
         raise OutputError(
             f"{path}: internal error: {type(error).__name__}: {error}", hint=INTERNAL_HINT
         ) from error
-    return write(path, page)
 
 
 def _texts(journal: Path) -> Mapping[int, Texts]:

@@ -20,6 +20,7 @@ from mrcr_action.report.files import (
     write,
     write_overview,
     write_page,
+    write_pages,
     write_result,
 )
 from mrcr_action.result import Measured, Result, decode_result
@@ -164,6 +165,26 @@ def test_the_page_of_a_run_has_the_texts_of_its_journal(
             journal.append(msgspec.structs.replace(record, **texts))
     write_page(result, tmp_path)
     assert 'id="texts-0"' in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_several_configurations_have_a_page_each_and_one_above(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    results, folders = [make_result(name="a"), make_result(name="b")], []
+    for name in ("a", "b"):
+        folders.append(tmp_path / name)
+        folders[-1].mkdir()
+        write_pages(results[: len(folders)], folders, tmp_path)
+    assert names(tmp_path) == ["a", "b", "report.html"]
+    assert names(tmp_path / "a") == names(tmp_path / "b") == ["report.html"]
+    above = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'href="./a/report.html"' in above
+    assert 'href="./b/report.html"' in above
+
+
+def test_one_configuration_has_one_page(tmp_path: Path, make_result: MakeResult) -> None:
+    assert write_pages([make_result()], [tmp_path], tmp_path) == [tmp_path / "report.html"]
+    assert 'id="rows"' in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_fault_of_the_page_is_an_output_error(tmp_path: Path, make_result: MakeResult) -> None:

@@ -22,14 +22,17 @@ from mrcr_action.comparison.verdict import side_of
 from mrcr_action.config import RunConfig
 from mrcr_action.diagnosis.evidence import Diagnosis, Source, Wanted
 from mrcr_action.gate import judge
-from mrcr_action.report.html import render_html, texts_of
+from mrcr_action.report.html import render_html, render_overview, texts_of
 from mrcr_action.report.html.samples import LONGEST_TEXT, packed
 from mrcr_action.result import Problem
+from mrcr_action.rounds import Round
+from mrcr_action.stats import buckets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mrcr_action.grade import Grade
+    from mrcr_action.plan import Plan
     from mrcr_action.result import Record, Result
 
 VOID = {"meta", "input", "br", "hr", "img", "link"}
@@ -350,6 +353,49 @@ def test_a_baseline_that_could_not_be_compared_says_why(
     said = page_of(msgspec.structs.replace(make_result(), baseline=against)).said
     assert "base/<b>.json: model org/model, server 0.33.0" in said
     assert "Not compared: another <i>template</i>" in said
+
+
+def test_another_pass_has_a_heat_map_of_its_own(
+    make_result: Callable[..., Result],
+    make_record: Callable[..., Record],
+    make_plan: Callable[..., Plan],
+) -> None:
+    config = RunConfig(needles=(2,), num_samples=2, passes=("cold", "warm"))
+    records = [make_record(i, 0.75) for i in range(2)]
+    records += [make_record(2 + i, 0.25, pass_name="warm") for i in range(2)]
+    plan = make_plan(records, config, rounds=(Round(), Round(name="warm", kind="warm")))
+    buckets = buckets_of(records, plan.quotas, plan=plan)
+    page = page_of(make_result(config=config, records=records, plan=plan, buckets=buckets))
+    cold, _, warm = page.said.partition("The same, pass warm")
+    assert "2 needles 0.750 n 2 0.750 n 2 Choose a cell" in cold
+    assert "2 needles 0.250 n 2 0.250 n 2" in warm
+    cells = page.find("button", **{"data-needles": "2", "data-bin": "8K-16K"})
+    assert [cell["data-pass"] for cell in cells] == ["cold", "warm"]
+
+
+def test_levels_for_comparison_are_those_of_the_protocol_they_hold_for(
+    by_cell: Result, make_result: Callable[..., Result]
+) -> None:
+    assert "any of 2 needles, at random" in page_of(by_cell).said
+    assert "at random" not in page_of(make_result()).said
+
+
+def test_a_page_above_several_configurations_leads_to_each(
+    make_result: Callable[..., Result],
+) -> None:
+    failed = RunConfig(num_samples=3, match_ratio_threshold=0.95)
+    results = [make_result(name="good"), make_result(name="<b>bad", config=failed)]
+    page = Page(render_overview(results, ["good", "javascript:alert(1) #?/x"]))
+    assert page.unclosed == []
+    assert "MRCR failed 1 of 2 configurations failed." in page.said
+    assert "<b>bad ✗ FAIL 0.8000 3/3 1 threshold was missed, that of all samples" in page.said
+    assert page.said.index("<b>bad") < page.said.index("good · measured")
+    assert [of["href"] for of in page.find("a")] == [
+        "./javascript%3Aalert%281%29%20%23%3F/x/report.html",
+        "./good/report.html",
+    ]
+    (meta,) = page.find("meta", **{"http-equiv": "Content-Security-Policy"})
+    assert "script-src 'none'" in (meta["content"] or "")
 
 
 def test_published_scores_are_those_of_the_protocol_and_say_whose_they_are(

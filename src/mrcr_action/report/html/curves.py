@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from mrcr_action.report.html.markup import Element
     from mrcr_action.result import Result
 
+FLOORS = (
+    " The dotted lines are what a model scores that repeats any one of the needles: second-hand"
+    " figures, for orientation."
+)
+
 LOOKS = {2: 0, 4: 1, 8: 2}
 
 
@@ -37,7 +42,7 @@ def by_length(result: Result) -> Element | None:
     floors = [
         Floor(f"any of {needles} needles, at random", LOOKS.get(needles, 0), NOISE_FLOOR[needles])
         for needles in counts
-        if needles in NOISE_FLOOR
+        if needles in NOISE_FLOOR and protocol == "openai"
     ]
     area = areas(result)
     scores = published(protocol, counts)
@@ -54,8 +59,7 @@ def by_length(result: Result) -> Element | None:
         element("p", area, class_="note") if area else None,
         element(
             "p",
-            "Bars are 95 % intervals, where a cell has one. The dotted lines are what a model"
-            " scores that repeats any one of the needles: second-hand figures, for orientation.",
+            "Bars are 95 % intervals, where a cell has one." + (FLOORS if floors else ""),
             class_="note",
         ),
         folded(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mrcr_action.checks import threshold_of
-from mrcr_action.report.html.groups import by_cell, first_round
-from mrcr_action.report.html.markup import element, scrolling, section
+from mrcr_action.report.html.groups import by_cell
+from mrcr_action.report.html.markup import element, folded, foreign, scrolling, section
 from mrcr_action.rounds import FIRST
 
 if TYPE_CHECKING:
@@ -22,18 +23,46 @@ STEPS = (0.2, 0.4, 0.6, 0.8, 0.95)
 
 
 def heat_map(result: Result) -> Element | None:
-    """A row for each needle count and for all, a column for each length; None without records."""
+    """A row for each needle count and for all, a column for each length; None without records.
+
+    Further passes that ask the same samples have one each, folded.
+    """
+    first = _map(result, FIRST)
+    if first is None:
+        return None
+    rounds = result.plan.rounds if result.plan is not None else ()
+    others = [r.name for r in rounds if r.has_same_samples and not r.is_first]
+    found = [(name, _map(result, name)) for name in others]
+    return section(
+        "where",
+        "Where",
+        first,
+        element(
+            "p",
+            "Choose a cell to list its samples. The stronger its colour, the more is missing; marks"
+            " say what a threshold decided, and a cell without one has none.",
+            class_="note",
+        ),
+        _legend(),
+        (folded(f"The same, pass {foreign(name)}", made) for name, made in found if made),
+    )
+
+
+def _map(result: Result, pass_name: str) -> Element | None:
+    """The table of one pass."""
     protocol = result.config.protocol
-    cells = by_cell(first_round(result.records), protocol)
+    own = [record for record in result.records if record.pass_name == pass_name]
+    cells = by_cell(own, protocol)
     if not cells:
         return None
     lengths = sorted({length for _, length in cells})
-    counts = sorted({needles for needles, _ in cells})
-    buckets = {bucket.name: bucket for bucket in result.buckets}
-    rows = [_row(result, buckets, cells, lengths, needles) for needles in counts]
-    if len(counts) > 1:
-        rows.append(_row(result, buckets, cells, lengths, None))
+    counts: list[int | None] = [*sorted({needles for needles, _ in cells})]
+    rows = [
+        _row(_Cells(result, pass_name, cells), lengths, needles)
+        for needles in (counts if len(counts) == 1 else [*counts, None])
+    ]
     title = f"Mean match ratio ({protocol}) by needles and length in o200k tokens"
+    title += "" if pass_name == FIRST else f", pass {foreign(pass_name)}"
     names = ("", "all lengths", *map(str, lengths))
     made = element(
         "table",
@@ -51,53 +80,39 @@ def heat_map(result: Result) -> Element | None:
         element("tbody", rows),
         class_="heat",
     )
-    return section(
-        "where",
-        "Where",
-        scrolling(made, title),
-        element(
-            "p",
-            "Choose a cell to list its samples. The stronger its colour, the more is missing; marks"
-            " say what a threshold decided, and a cell without one has none.",
-            class_="note",
-        ),
-        _legend(),
-    )
+    return scrolling(made, title)
 
 
-def _row(
-    result: Result,
-    buckets: dict[str, Bucket],
-    cells: dict[tuple[int, Bin], Group],
-    lengths: list[Bin],
-    needles: int | None,
-) -> Element:
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """What is known of one pass."""
+
+    result: Result
+    pass_name: str
+    groups: dict[tuple[int, Bin], Group]
+
+    def bucket(self, name: str) -> Bucket | None:
+        """The bucket that a name means in this pass."""
+        for bucket in self.result.buckets:
+            if (bucket.round or FIRST) == self.pass_name and name in {bucket.name, bucket.base}:
+                return bucket
+        return None
+
+
+def _row(cells: _Cells, lengths: list[Bin], needles: int | None) -> Element:
     name = "all" if needles is None else f"n{needles}"
     title = "all" if needles is None else f"{needles} needles"
-    made = [element("th", title, scope="row"), _cell(result, buckets.get(name), needles, None)]
+    made = [element("th", title, scope="row"), _cell(cells, name, needles, None)]
     if needles is not None:
-        made += [
-            _cell(
-                result,
-                buckets.get(f"{name}/{length}"),
-                needles,
-                length,
-                cells.get((needles, length)),
-            )
-            for length in lengths
-        ]
-    return element("tr", made, class_="sum" if needles is None else None)
+        made += [_cell(cells, f"{name}/{length}", needles, length) for length in lengths]
+    return element("tr", made)
 
 
-def _cell(
-    result: Result,
-    bucket: Bucket | None,
-    needles: int | None,
-    length: Bin | None,
-    group: Group | None = None,
-) -> Element:
+def _cell(cells: _Cells, name: str, needles: int | None, length: Bin | None) -> Element:
     """One cell; the bucket's own figures where it is one, else those of its records."""
+    result, bucket = cells.result, cells.bucket(name)
     protocol = result.config.protocol
+    group = None if needles is None or length is None else cells.groups.get((needles, length))
     if bucket is not None:
         mean, n, lost = bucket.match_ratio(protocol), bucket.graded, bucket.lost
     elif group is not None:
@@ -125,7 +140,7 @@ def _cell(
             class_="opener",
             data_needles=needles,
             data_bin=None if length is None else str(length),
-            data_pass=FIRST,
+            data_pass=cells.pass_name,
         ),
         class_=f"step{step_of(mean)} {state}",
     )

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from mrcr_action.config.keys import Protocol
 
 NOISE_FLOOR = {2: 0.51, 4: 0.27, 8: 0.15}
-"""By needle count: about what a model scores that repeats any of the needles at random."""
+"""By needle count: about what a model scores by the openai protocol that repeats any needle, at
+random."""
 
 BEFORE = "before the dataset's correction"
 AFTER = "after the dataset's correction"

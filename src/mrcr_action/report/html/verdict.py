@@ -40,8 +40,7 @@ def head(result: Result, state: str) -> Element:
         state: its conclusion, or ``measured`` where nothing was gated.
     """
     sign, words = WORDS[state]
-    missed = [c for c in result.verdict.checks if c.state in {"fail", "inconclusive"}]
-    missed.sort(key=lambda check: (check.state != "fail", _gap(check)))
+    missed = missed_in(result)
     return element(
         "header",
         element("p", "MRCR report · ", element("bdi", foreign(result.name, 200)), class_="over"),
@@ -59,6 +58,12 @@ def head(result: Result, state: str) -> Element:
         element("p", *_facts(result), class_="facts"),
         class_=f"head {state}",
     )
+
+
+def missed_in(result: Result) -> list[Check]:
+    """The checks that were not kept, the worst first."""
+    missed = [c for c in result.verdict.checks if c.state in {"fail", "inconclusive"}]
+    return sorted(missed, key=lambda check: (check.state != "fail", _gap(check)))
 
 
 def in_words(result: Result, missed: Sequence[Check]) -> str:
