@@ -8,6 +8,7 @@
     └── CannotJudge         3   no verdict could be reached
         ├── DataError       3   the samples cannot be read
         │   ├── NothingFits 3   … or none of them fits
+        │   ├── NothingReadable 3 … or the model is known to be unable to read any
         │   └── CellMissing 3   … or none of a part of them that was asked for by name
         ├── ServerError     3   the server did not start, died or cannot be reached
         │   └── TemplateError 3 … or its chat template refuses MRCR's conversations
@@ -76,6 +77,10 @@ class NothingFits(DataError):
             f"no sample fits into {limit:,} prompt tokens",
             hint="Serve with a longer --max-model-len, or set --max-prompt-tokens.",
         )
+
+
+class NothingReadable(DataError):
+    """The model is known to be unable to answer a single sample."""
 
 
 class CellMissing(DataError):

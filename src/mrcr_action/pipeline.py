@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mrcr_action.baseline import Baseline
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.report.progress import Progress
+    from mrcr_action.sample import Sample
     from mrcr_action.server import Server
 
 
@@ -49,6 +50,7 @@ async def run(
     invocation: tuple[str, ...] = (),
     baseline: Baseline | None = None,
     second: Callable[[Sequence[str]], Server] | None = None,
+    cannot_read: Callable[[Sample], str | None] | None = None,
 ) -> Result:
     """Run one configuration against one server.
 
@@ -62,6 +64,7 @@ async def run(
         baseline: what the run is compared with when it is over.
         second: makes another server with further arguments, once the first is gone; None where
             none can be started.
+        cannot_read: tells why the model cannot answer a sample, as far as that is known of it.
 
     Returns:
         The result. A server that dies, a dataset that cannot be read and the like end in a
@@ -86,7 +89,7 @@ async def run(
                     journal,
                     progress,
                     hide,
-                    Choice(resolved.config, report=progress.fetching),
+                    Choice(resolved.config, report=progress.fetching, cannot_read=cannot_read),
                 )
                 await steps.find(server, second)
         except Exception as error:

@@ -9,7 +9,7 @@ import msgspec
 from mrcr_action.bins import Bin
 from mrcr_action.rounds import FIRST, Round
 
-Dropped = Literal["too long", "invalid", "not in the bundle", "excluded"]
+Dropped = Literal["too long", "invalid", "not in the bundle", "excluded", "unreadable"]
 """Why rows of a cell cannot be chosen."""
 
 

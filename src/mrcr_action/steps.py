@@ -169,7 +169,9 @@ class Steps:
             )
             plan = await boundaries.add(plan, cache)
         if config.sweep:
-            plan = await with_sweep(plan, config, self.choice.shards)
+            plan = await with_sweep(
+                plan, config, self.choice.shards, cannot_read=self.choice.cannot_read
+            )
         if config.small_pool:
             window = found.model.max_model_len
             plan = with_pool(plan, config, cache, own=can_restart, window=window)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mrcr_action.baseline import Baseline
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.result import Result
+    from mrcr_action.sample import Sample
     from mrcr_action.server import Server
 
 SEVERITY = (ExitCode.CANCELLED, ExitCode.FAIL, ExitCode.USAGE, ExitCode.CANNOT_JUDGE, ExitCode.PASS)
@@ -50,6 +51,8 @@ class Job:
     make_second: Callable[[Path, Sequence[str]], Server] | None = None
     """Makes another one with further arguments, once the first is gone; None where it is not ours
     to start."""
+    cannot_read: Callable[[Sample], str | None] | None = None
+    """Tells why the model cannot answer a sample; None for a model of which that is not known."""
     notes: tuple[str, ...] = ()
     invocation: tuple[str, ...] = ()
     """Command line that repeats the job, without secrets."""
@@ -199,6 +202,7 @@ def _run_one(
                 invocation=job.invocation,
                 baseline=baseline,
                 second=partial(job.make_second, output) if job.make_second else None,
+                cannot_read=job.cannot_read,
             )
 
     with asyncio.Runner(loop_factory=_Loop) as runner:

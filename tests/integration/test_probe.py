@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+
+from mrcr_action.bins import parse_bin
+from mrcr_action.data.writer import write_parquet
+from mrcr_action.synthetic import synthetic_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,3 +122,50 @@ def test_a_server_without_log_probabilities_is_judged_by_its_answers(
     assert ended.code == 0, ended.said
     assert "The logit margin of 20 of 20 answers could not be checked" in ended.said
     assert {record.attempts for record in ended.result.records} == {1}
+
+
+def rows_with(folder: Path, change: Callable[[str], str]) -> Path:
+    """A dataset of the dataset's shape with every question changed; the rows stay consistent."""
+    made = []
+    for row in synthetic_rows((2,), [parse_bin("512-1K")], 6, 3, hostile=True):
+        turns = json.loads(row["prompt"])
+        turns[-1]["content"] = change(turns[-1]["content"])
+        chars = sum(len(turn["content"]) for turn in turns)
+        made.append({**row, "prompt": json.dumps(turns), "n_chars": chars})
+    write_parquet(made, folder)
+    return folder
+
+
+def test_rows_that_the_probe_cannot_read_are_left_out_and_that_is_said(
+    mrcr: Mrcr, fake_vllm: FakeVllm, tmp_path: Path
+) -> None:
+    asked = (
+        "probe",
+        "--plan=smoke",
+        "--needles=2",
+        "--num-samples=3",
+        f"--dataset={tmp_path / 'rows'}",
+    )
+    # The stand-in reads the other ordinal as well: what is left out is so for the probe's sake.
+    rows_with(tmp_path / "rows", lambda text: text.replace("the 1st", "the 01st"))
+    ended = mrcr(*asked, env=fake_vllm())
+    assert ended.code == 0, ended.said
+    assert {record.row for record in ended.result.records} == {0, 1, 2}
+    assert ended.result.config.max_tokens == 4096
+    told = (
+        "rows were left out, because the probe cannot read such: the question asks for one before"
+    )
+    assert any(told in note for note in ended.result.notes)
+    assert told in ended.said
+    # Of the three, one comes after the last that was needed.
+    assert ended.result.coverage[0].dropped == {"unreadable": 2}
+
+
+def test_a_dataset_that_the_probe_cannot_read_at_all_gets_no_verdict(
+    mrcr: Mrcr, fake_vllm: FakeVllm, tmp_path: Path
+) -> None:
+    rows = rows_with(tmp_path / "rows", lambda text: text.replace("Prepend", "Please prepend"))
+    ended = mrcr("probe", "--plan=smoke", "--needles=2", f"--dataset={rows}", env=fake_vllm())
+    assert ended.code == 3, ended.said
+    assert "the question is not worded as the dataset's (6)" in ended.said
+    assert "docs/probe.md says what the probe can read" in ended.said

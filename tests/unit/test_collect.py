@@ -12,6 +12,7 @@ from mrcr_action.client import ApiError, Broken, Completion, Denied, Rejected, T
 from mrcr_action.client.retry import ATTEMPTS
 from mrcr_action.collect import Collector
 from mrcr_action.config import RunConfig
+from mrcr_action.diagnosis.evidence import Diagnosis
 from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.journal import Journal, read_journal
@@ -595,3 +596,35 @@ def test_a_response_that_was_cut_scores_0_and_its_text_is_not_taken_for_whole(
     assert done[0].grade == grade("Well", sample(1).answer, NONCE)
     assert done[0].grade is not None
     assert done[0].grade.match_ratio_openai == done[0].grade.match_ratio_vllm == 0
+
+
+def test_every_record_says_what_kind_of_fault_there_is(journal: Journal) -> None:
+    script: dict[int, list[Exception | Completion]] = {
+        1: [completion(f"answer {1}")],
+        2: [Rejected("HTTP 400: too long")],
+        3: [Broken("cut")],
+        4: [completion(sample(4).answer[:-1], "length")],
+    }
+    done, _, _ = collected(journal, range(5), lambda: FakeClient(script))
+
+    found = [done[at].diagnosis for at in range(5)]
+    assert [one.form if one else None for one in found] == [
+        *("exact", "no nonce", "rejected", "failed", "truncated")
+    ]
+    assert all(one and one.wanted and one.wanted.turn == 2 for one in found)
+    written = {record.ask: record.diagnosis for record in read_journal(journal.path)}
+    assert written == dict(enumerate(found))
+
+
+def test_what_was_never_sent_has_the_form_of_its_outcome(journal: Journal) -> None:
+    async def died() -> ServerError:
+        return ServerError("it died")
+
+    def client() -> FakeClient:
+        made = FakeClient()
+        made.hanging = {0, 1, 2}
+        return made
+
+    done, _, _ = collected(journal, range(3), client, died=died)
+
+    assert [done[at].diagnosis for at in range(3)] == [Diagnosis(form="failed")] * 3

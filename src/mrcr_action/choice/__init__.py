@@ -16,7 +16,7 @@ from mrcr_action.data.lengths import Lengths
 from mrcr_action.data.order import candidates_in_order, parts_of
 from mrcr_action.data.paths import shards_of
 from mrcr_action.data.shards import Shards
-from mrcr_action.errors import NothingFits, UsageError
+from mrcr_action.errors import NothingFits, NothingReadable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mrcr_action.client import Client, ModelEntry
     from mrcr_action.config import RunConfig
     from mrcr_action.plan import Plan
+    from mrcr_action.sample import Sample
     from mrcr_action.template import Preflight
 
 USUAL_WINDOW = 131_072
@@ -33,14 +34,23 @@ USUAL_WINDOW = 131_072
 class Choice:
     """The samples of one configuration, from the dataset's names to a plan."""
 
-    def __init__(self, config: RunConfig, *, report: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        *,
+        report: Callable[[str], None] | None = None,
+        cannot_read: Callable[[Sample], str | None] | None = None,
+    ) -> None:
         """Point at the dataset; nothing is read yet.
 
         Args:
             config: the configuration.
             report: told of the fetch of files, a line each.
+            cannot_read: tells why the model cannot answer a sample, whatever serves it, and None
+                where it can; None for a model of which that is not known.
         """
         self.config = config
+        self.cannot_read = cannot_read
         self.shards = Shards(
             config.dataset,
             config.revision,
@@ -76,7 +86,7 @@ class Choice:
         limit = self.config.prompt_limit(window)
         assert limit is not None
         fit = Fit(self.config, self.shards, limit=limit)
-        with contextlib.suppress(NothingFits):
+        with contextlib.suppress(NothingFits, NothingReadable):
             asyncio.run(chooser.choose(fit, lambda _chosen, _wanted: None))
 
     async def choose(
@@ -137,9 +147,11 @@ class Choice:
                 if quota
             }
             if config.protocol == "openai":
-                self._chooser = CellChoice(config, shards, Lengths(shards, by_needles))
+                self._chooser = CellChoice(
+                    config, shards, Lengths(shards, by_needles), self.cannot_read
+                )
             else:
-                self._chooser = QuotaChoice(config, shards, by_needles)
+                self._chooser = QuotaChoice(config, shards, by_needles, self.cannot_read)
         return self._chooser
 
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.bins import ALL_BINS, Bin, known_bin
 from mrcr_action.choice.fit import MARGIN, by_shard
-from mrcr_action.choice.notes import faults, shortages, untested
+from mrcr_action.choice.notes import faults, shortages, unreadable, untested
 from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
-from mrcr_action.errors import DataError, MrcrError, NothingFits, UsageError
+from mrcr_action.errors import DataError, MrcrError, NothingFits, NothingReadable, UsageError
 from mrcr_action.looks import schedule_of
-from mrcr_action.plan import Ask, Cell, Dropped, Plan
+from mrcr_action.plan import Ask, Candidate, Cell, Dropped, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mrcr_action.config import RunConfig
     from mrcr_action.data.lengths import Length, Lengths
     from mrcr_action.data.shards import Shards
+    from mrcr_action.sample import Sample
 
 COMPARED = 3
 """Rows of a needle count, the shortest, that the server counts to learn how its tokens compare."""
@@ -52,8 +53,17 @@ class _Cell:
 class CellChoice:
     """The choice for one configuration; made anew for every limit that is tried."""
 
-    def __init__(self, config: RunConfig, shards: Shards, lengths: Lengths) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        shards: Shards,
+        lengths: Lengths,
+        cannot_read: Callable[[Sample], str | None] | None = None,
+    ) -> None:
         self._config = config
+        self._cannot_read = cannot_read
+        self._judged: dict[Candidate, str | None] = {}
+        """Why the model cannot read a row, for those that were looked at; None if it can."""
         self._shards = shards
         self._lengths = lengths
         self._bins = None if config.bins is None else {known_bin(text) for text in config.bins}
@@ -100,12 +110,23 @@ class CellChoice:
             if unsure:
                 await self._count(unsure, fit)
                 continue
-            unread = [x.candidate for rows in taken for x in rows if not self._is_kept(x)]
-            if not unread:
+            if unread := [x.candidate for rows in taken for x in rows if not self._is_kept(x)]:
+                await in_daemon_thread(partial(self._shards.keep, by_shard(unread)))
+                continue
+            if not await in_daemon_thread(partial(self._judge, taken)):
                 break
-            await in_daemon_thread(partial(self._shards.keep, by_shard(unread)))
         fit.save()
         return self._plan(cells, taken, fit)
+
+    def _judge(self, taken: Sequence[Sequence[Length]]) -> bool:
+        """Look whether the model can read some rows; whether there is one that it cannot."""
+        if self._cannot_read is None:
+            return False
+        new = [x.candidate for rows in taken for x in rows if x.candidate not in self._judged]
+        for candidate in new:
+            sample = self._shards.load(candidate.shard, candidate.row)
+            self._judged[candidate] = self._cannot_read(sample)
+        return any(self._judged[candidate] for candidate in new)
 
     def _matters(self, fit: Fit) -> Callable[[Bin], bool]:
         """Whether rows of a bin could be asked: not if even its shortest one is far too long."""
@@ -155,6 +176,8 @@ class CellChoice:
                     cell.faulty.append(length)
                 elif not cell.allowed:
                     cell.dropped["excluded"] += 1
+                elif self._judged.get(length.candidate):
+                    cell.dropped["unreadable"] += 1
                 else:
                     cell.lengths.append(length)
             cells += [c for c in by_bin.values() if c.rows or self._is_requested(c)]
@@ -273,6 +296,7 @@ class CellChoice:
             notes=(
                 *fit.notes,
                 *faults(x for cell in cells for x in cell.faulty),
+                *self._unreadable(),
                 *shortages(self._config, found, fit.limit),
                 *untested(found, longest),
             ),
@@ -288,7 +312,16 @@ class CellChoice:
                 f" {', '.join(there) or 'no bin'} with"
                 f" {', '.join(map(str, self._config.needles))} needles",
             )
+        if told := self._unreadable():
+            return NothingReadable(
+                f"{self._config.dataset}: no row is left that fits into {fit.limit:,} prompt tokens"
+                f" and can be read: {told[0]}",
+                hint="docs/probe.md says what the probe can read.",
+            )
         return NothingFits(fit.limit)
+
+    def _unreadable(self) -> list[str]:
+        return unreadable(reason for reason in self._judged.values() if reason)
 
     def _quotas(self, cells: Sequence[Cell]) -> dict[int, int]:
         if self._config.per_cell is None:

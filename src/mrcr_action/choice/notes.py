@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,12 +27,26 @@ def faults(rows: Iterable[Length]) -> list[str]:
     return found
 
 
+def unreadable(reasons: Iterable[str]) -> list[str]:
+    """That rows were left out which the model is known to be unable to read.
+
+    Args:
+        reasons: one for each such row.
+    """
+    counts = Counter(reasons)
+    if not counts:
+        return []
+    rows = "1 row was" if counts.total() == 1 else f"{counts.total():,} rows were"
+    why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(counts.items()))
+    return [f"{rows} left out, because the probe cannot read such: {why}."]
+
+
 def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]:
     """Where there are fewer samples than were wanted."""
     per_cell = config.per_cell
     if per_cell is not None:
         short = [c for c in cells if c.planned < per_cell and (c.planned or c.fitting)]
-        few = [c for c in short if c.planned == c.rows - c.dropped.get("invalid", 0)]
+        few = [c for c in short if c.planned == _usable(c)]
         cut = [c for c in short if c not in few]
         found = []
         if few:
@@ -51,11 +66,18 @@ def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]
         if planned < quota:
             rows = sum(c.rows for c in own)
             long = sum(c.dropped.get("too long", 0) for c in own)
+            odd = sum(c.dropped.get("unreadable", 0) for c in own)
+            also = f", and {odd} cannot be read" if odd else ""
             found.append(
                 f"Only {planned} of {quota} samples with {n_needles} needles were found: of"
-                f" {rows} rows, {long} do not fit into {limit:,} prompt tokens."
+                f" {rows} rows, {long} do not fit into {limit:,} prompt tokens{also}."
             )
     return found
+
+
+def _usable(cell: Cell) -> int:
+    """Rows that nothing is wrong with."""
+    return cell.rows - cell.dropped.get("invalid", 0) - cell.dropped.get("unreadable", 0)
 
 
 def untested(cells: Sequence[Cell], longest: int | None) -> list[str]:

@@ -13,9 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mrcr_action.choice.fit import COUNTING_AHEAD, by_shard
+from mrcr_action.choice.notes import unreadable
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.data.order import CHARS_PER_TOKEN
-from mrcr_action.errors import NothingFits
+from mrcr_action.errors import NothingFits, NothingReadable
 from mrcr_action.plan import Ask, Candidate, Passed, Plan
 
 if TYPE_CHECKING:
@@ -24,17 +25,23 @@ if TYPE_CHECKING:
     from mrcr_action.choice.fit import Fit
     from mrcr_action.config import RunConfig
     from mrcr_action.data.shards import Shards
+    from mrcr_action.sample import Sample
 
 
 class QuotaChoice:
     """The choice for one configuration; made anew for every limit that is tried."""
 
     def __init__(
-        self, config: RunConfig, shards: Shards, by_needles: Mapping[int, Sequence[Candidate]]
+        self,
+        config: RunConfig,
+        shards: Shards,
+        by_needles: Mapping[int, Sequence[Candidate]],
+        cannot_read: Callable[[Sample], str | None] | None = None,
     ) -> None:
         self._config = config
         self._shards = shards
         self._by_needles = by_needles
+        self._cannot_read = cannot_read
 
     async def choose(self, fit: Fit, progress: Callable[[int, int], None]) -> Plan:
         """Fill every quota.
@@ -52,6 +59,7 @@ class QuotaChoice:
         chosen: list[tuple[Candidate, int]] = []
         passed: dict[int, Passed] = {}
         notes = list(fit.notes)
+        reasons: list[str] = []
         for n_needles, quota in quotas.items():
             rows = self._by_needles.get(n_needles, []) if quota else []
             fitting = [c for c in rows if c.n_chars <= CHARS_PER_TOKEN * fit.limit]
@@ -60,6 +68,9 @@ class QuotaChoice:
                 async for candidate, count in counted:
                     if count > fit.limit:
                         long += 1
+                        continue
+                    if reason := await in_daemon_thread(partial(self._judge, candidate)):
+                        reasons.append(reason)
                         continue
                     chosen.append((candidate, count))
                     taken += 1
@@ -74,6 +85,13 @@ class QuotaChoice:
                     " tokens."
                 )
         fit.save()
+        notes += unreadable(reasons)
+        if not chosen and reasons:
+            raise NothingReadable(
+                f"{self._config.dataset}: no row is left that fits into {fit.limit:,} prompt tokens"
+                f" and can be read: {notes[-1]}",
+                hint="docs/probe.md says what the probe can read.",
+            )
         if not chosen:
             raise NothingFits(fit.limit)
         await in_daemon_thread(partial(self._shards.count, by_shard(row for row, _ in chosen)))
@@ -86,6 +104,12 @@ class QuotaChoice:
             tokenized=fit.tokenized,
             notes=tuple(notes),
         )
+
+    def _judge(self, candidate: Candidate) -> str | None:
+        """Why the model cannot read a row; None if it can, or nothing is known of it."""
+        if self._cannot_read is None:
+            return None
+        return self._cannot_read(self._shards.load(candidate.shard, candidate.row))
 
     def _ask(self, index: int, candidate: Candidate, count: int, fit: Fit) -> Ask:
         row = self._shards.index(candidate.shard).rows[candidate.row]

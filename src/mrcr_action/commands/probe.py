@@ -42,6 +42,9 @@ GATE = {
 USUAL_LENGTH = "8K"
 """Longest prompt unless another is wanted."""
 
+OWN_DATA = {"max_tokens": "4096"}
+"""What differs where the rows are the user's: the dataset's pieces have up to 3,890 characters."""
+
 LEAST_WINDOW = 16_384
 """Tokens of the window of a server that is started here, unless prompts are longer."""
 
@@ -107,7 +110,9 @@ def probe_run(
     rows = folder / f"rows-{tokens}"
     model = SHIPPED if (SHIPPED / "config.json").exists() else folder / "model"
     _make(model, rows, tokens)
-    for key, value in {**GATE, "dataset": str(rows)}.items():
+    has_data = "dataset" in given or bool(environ.get(ENV_PREFIX + "DATASET", "").strip())
+    own = OWN_DATA if has_data else {"dataset": str(rows)}
+    for key, value in {**GATE, **own}.items():
         if not environ.get(ENV_PREFIX + key.upper(), "").strip():
             given.setdefault(key, value)
     config = resolve(None, environ, given, called=called).config
@@ -119,8 +124,8 @@ def probe_run(
             given["server"] = server
         window = max(LEAST_WINDOW, tokens + ROOM)
         # Those that are given come last, so that they win.
-        own = ("--served-model-name", SERVED, "--max-model-len", str(window))
-        given["server_args"] = shlex.join([*own, *server_arguments(config)])
+        needed = ("--served-model-name", SERVED, "--max-model-len", str(window))
+        given["server_args"] = shlex.join([*needed, *server_arguments(config)])
         given.setdefault("model_name", str(model))
     return replace(resolve(None, environ, given, called=called), name=SERVED, is_probe=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,9 @@ from mrcr_action.server.route import API_KEY_VARIABLES, make_server, route_of
 from mrcr_action.suite import Job, run_suite, worst_exit_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from mrcr_action.sample import Sample
     from mrcr_action.server import Server
 
 
@@ -95,7 +97,17 @@ def job_of(resolved: Resolved, *, api_key: str | None, flags: Mapping[str, Any])
         invocation=_invocation(resolved, flags),
         make_server=make,
         make_second=None if chosen.name == "external" else make,
+        cannot_read=_judge_of(resolved),
     )
+
+
+def _judge_of(resolved: Resolved) -> Callable[[Sample], str | None] | None:
+    """Says of a row why the probe cannot read it; None for a model that may be asked anything."""
+    if not resolved.is_probe:
+        return None
+    from mrcr_action.probe.readable import cannot_read
+
+    return partial(cannot_read, max_tokens=resolved.config.max_tokens)
 
 
 def _invocation(resolved: Resolved, flags: Mapping[str, Any]) -> tuple[str, ...]:

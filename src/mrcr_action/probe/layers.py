@@ -141,6 +141,8 @@ def fetch_identities() -> Layer:
     for j, ordinal in enumerate(see.carry(*at.ORDINAL)):
         for k, dim in enumerate(at.WANTED_ORDINAL):
             question.write((ordinal,), (dim,), weights=(1.0 if k < j else -1.0,))
+    # In float32 each product loses some 10^−5, and the next layer weighs the hash against <|bos|>.
+    layer.mlp.sharpen(at.REQUEST_HASH)
     for counted in tables().count[:NONCE_LENGTH]:
         layer.mlp.detect({**_code_test(at.COUNT, counted), at.IN_REPLY: 8}, (at.NONCE_TURN,))
     return layer

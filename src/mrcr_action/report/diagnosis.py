@@ -89,12 +89,14 @@ def beside_markdown(records: Sequence[Record]) -> str:
     """
     parts = []
     for record in records:
-        excerpt = record.diagnosis.excerpt if record.diagnosis is not None else None
-        if excerpt is None:
+        found = record.diagnosis
+        if found is None or found.excerpt is None or found.first_wrong is None:
             continue
+        excerpt = found.excerpt
         title = f"{code(f'{record.shard}#{record.row}')}{markdown(_round(record))}"
         parts.append(
-            f"{title}, from character {excerpt.offset:,} on:\n"
+            f"{title}, from character {excerpt.offset:,} on; they part at"
+            f" {found.first_wrong.offset:,}:\n"
             f"- wanted: {_shown(excerpt.wanted)}\n"
             f"- returned: {_shown(excerpt.returned)}"
         )

@@ -21,6 +21,8 @@ from mrcr_action.sample import Message
 from mrcr_action.synthetic.turns import ordinal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mrcr_action.config import RunConfig
     from mrcr_action.data.shards import Shards
     from mrcr_action.plan import Plan
@@ -46,8 +48,20 @@ SPARE = 1.3
 """How many more tokens than its share of the prompt's an answer may take."""
 
 
-async def with_sweep(plan: Plan, config: RunConfig, shards: Shards) -> Plan:
+async def with_sweep(
+    plan: Plan,
+    config: RunConfig,
+    shards: Shards,
+    *,
+    cannot_read: Callable[[Sample], str | None] | None = None,
+) -> Plan:
     """A plan with other questions about its longest sample.
+
+    Args:
+        plan: has it.
+        config: how many to ask, and how long an answer may get.
+        shards: have its text.
+        cannot_read: tells why the model cannot answer a question, as far as that is known of it.
 
     Raises:
         DataError: the row cannot be read.
@@ -59,13 +73,15 @@ async def with_sweep(plan: Plan, config: RunConfig, shards: Shards) -> Plan:
     longest = max(fitting, key=lambda ask: (ask.prompt_tokens, -ask.index))
     sample = await in_daemon_thread(lambda: shards.load(longest.shard, longest.row))
     room = config.max_tokens * sample.n_chars / (SPARE * max(1, longest.prompt_tokens))
-    turns = spread(
-        sample, [t for t in turns_of(sample) if _length(sample, t) <= room], config.sweep
-    )
+    turns = [t for t in turns_of(sample) if _length(sample, t) <= room]
+    if cannot_read is not None:
+        turns = [t for t in turns if not cannot_read(asked_for(sample, t))]
+    turns = spread(sample, turns, config.sweep)
     if len(turns) < config.sweep:
         told = (
             f"Only {len(turns)} of {config.sweep} other turns of the longest sample can be asked"
-            " for: the others are worded otherwise, or their replies are longer than max_tokens."
+            " for: the others are worded otherwise, or their replies are longer than max_tokens"
+            f"{', or the probe cannot read them' if cannot_read else ''}."
         )
         plan = plan.noted(told)
     if not turns:

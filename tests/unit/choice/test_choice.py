@@ -4,15 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.choice.choosing import Counter, chosen, config_of, picks
-from tests.unit.handmade import row, write_rows
+from tests.unit.handmade import number_of, row, write_rows
 
 from mrcr_action.choice import Choice, tokens_in, window_of
 from mrcr_action.config import RunConfig
 from mrcr_action.data.store import ShardStore
-from mrcr_action.errors import DataError
+from mrcr_action.errors import DataError, NothingReadable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mrcr_action.sample import Sample
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +116,54 @@ def test_a_needle_count_without_samples_needs_no_file(tmp_path: Path) -> None:
     Choice(config).check()
 
     assert len(chosen(config, server=Counter()).asks) == 1
+
+
+def half(sample: Sample) -> str | None:
+    """Why half of the rows of each shard cannot be read."""
+    return (None, None, "it rhymes", "it hums")[number_of(sample.messages)[1] % 4]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kept"), [("openai", [0, 1, 4, 5, 8, 9]), ("vllm", [0, 4, 8])]
+)
+def test_rows_that_the_model_cannot_read_are_left_out_and_that_is_said(
+    tmp_path: Path, protocol: str, kept: list[int]
+) -> None:
+    folder = write_rows(tmp_path, [row(2, number, 600 + number) for number in range(12)])
+    config = config_of(folder, protocol=protocol, num_samples=12)
+    choice = Choice(config, cannot_read=half)
+
+    plan = chosen(config, choice=choice)
+
+    samples = [choice.shards.load(ask.shard, ask.row) for ask in plan.asks]
+    assert sorted(number_of(sample.messages)[1] for sample in samples) == kept
+    whole = "6 rows were left out, because the probe cannot read such: it hums (3); it rhymes (3)."
+    part = "3 rows were left out, because the probe cannot read such: it rhymes (3)."
+    assert (whole if protocol == "openai" else part) in plan.notes
+    if protocol == "openai":
+        assert plan.cells[0].dropped == {"unreadable": 6}
+
+
+def test_a_row_that_cannot_be_read_is_replaced_by_the_next_of_its_cell(tmp_path: Path) -> None:
+    folder = write_rows(tmp_path, [row(2, number, 600 + number) for number in range(12)])
+    config = config_of(folder, samples_per_cell=4)
+    every = chosen(config_of(folder, samples_per_cell=12)).asks
+    shards = Choice(config).shards
+    readable = [a for a in every if half(shards.load(a.shard, a.row)) is None]
+
+    plan = chosen(config, choice=Choice(config, cannot_read=half))
+
+    assert [(a.shard, a.row) for a in plan.asks] == [(a.shard, a.row) for a in readable[:4]]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "vllm"])
+def test_a_dataset_that_the_model_cannot_read_at_all_is_an_error_that_says_why(
+    tmp_path: Path, protocol: str
+) -> None:
+    folder = write_rows(tmp_path, [row(2, number, 600) for number in range(4)])
+    config = config_of(folder, protocol=protocol)
+    choice = Choice(config, cannot_read=lambda _sample: "it rhymes")
+    choice.prepare()
+
+    with pytest.raises(NothingReadable, match=r"cannot read such: it rhymes \([24]\)"):
+        chosen(config, choice=choice)

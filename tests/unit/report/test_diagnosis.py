@@ -105,7 +105,7 @@ def test_wanted_and_returned_stand_beside_each_other_as_literal_text(
 
     assert (
         "<details><summary>Wanted and returned</summary>\n\n"
-        "`2needle/2needle_0.parquet#104`, from character 0 on:\n"
+        "`2needle/2needle_0.parquet#104`, from character 0 on; they part at 12:\n"
         "- wanted: `He said <b>x</b>`\n"
         "- returned: `She⏎said`\n\n"
     ) in text

@@ -126,6 +126,43 @@ def test_the_code_of_others_is_what_was_published_and_comes_with_its_licence(
     assert "Copyright (c) 2009-2015, Kevin Decker" in script
 
 
+def colours(scheme: str) -> dict[str, str]:
+    """The colours of the style, by name."""
+    style = (resources.files("mrcr_action.report.html") / "assets" / "style.css").read_text()
+    light, dark = re.findall(r":root \{(.*?)\n *\}", style, re.DOTALL)[:2]
+    found = dict(re.findall(r"--(\w[\w-]*): (#\w{6})", light))
+    return found | dict(re.findall(r"--(\w[\w-]*): (#\w{6})", dark if scheme == "dark" else ""))
+
+
+def luminance(colour: str) -> float:
+    """As WCAG 2 defines it: https://www.w3.org/TR/WCAG21/#dfn-relative-luminance."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("ground", "text"),
+    [
+        *((f"step{at}", "ink") for at in (2, 3, 4, 5)),
+        *((f"step{at}", "on-strong") for at in (0, 1)),
+        *((ground, text) for ground in ("paper", "surface", "shade") for text in ("ink", "muted")),
+        *(("paper", text) for text in ("accent", "fail", "pass", "unclear", "look0", "look1")),
+        ("paper", "look2"),
+        ("surface", "accent"),
+        ("surface", "fail"),
+        ("lacking", "ink"),
+        ("extra", "ink"),
+        ("unclear-tint", "ink"),
+    ],
+)
+def test_every_text_stands_out_from_its_ground(scheme: str, ground: str, text: str) -> None:
+    found = colours(scheme)
+    low, high = sorted((luminance(found[ground]), luminance(found[text])))
+    assert (high + 0.05) / (low + 0.05) >= 4.5
+
+
 def test_the_policy_lets_run_and_apply_only_what_is_in_the_page(bounded: Result) -> None:
     page = page_of(bounded)
     (meta,) = page.find("meta", **{"http-equiv": "Content-Security-Policy"})

@@ -82,10 +82,17 @@ def test_a_question_that_is_worded_otherwise_has_no_sweep(sample: Sample, text: 
     assert turns_of(changed) == []
 
 
-def planned(make_record: Make, make_plan: Make, sample: Sample, config: RunConfig) -> Plan:
+def planned(
+    make_record: Make,
+    make_plan: Make,
+    sample: Sample,
+    config: RunConfig,
+    cannot_read: Callable[[Sample], str | None] | None = None,
+) -> Plan:
     records = [make_record(i, n_needles=4, prompt_tokens=1_000 + i) for i in range(3)]
     plan = with_rounds(make_plan(records, config), config)
-    return asyncio.run(with_sweep(plan, config, cast("Shards", FakeShards(sample))))
+    shards = cast("Shards", FakeShards(sample))
+    return asyncio.run(with_sweep(plan, config, shards, cannot_read=cannot_read))
 
 
 def test_the_longest_sample_is_asked_about_in_a_round_of_its_own(
@@ -98,6 +105,19 @@ def test_the_longest_sample_is_asked_about_in_a_round_of_its_own(
     assert len({ask.turn for ask in swept}) == 6
     assert plan.rounds[-1].stage == 1
     assert len(plan.samples) == 3
+
+
+def test_turns_that_the_model_cannot_read_are_not_asked_for_and_that_is_said(
+    make_record: Make, make_plan: Make, sample: Sample
+) -> None:
+    def cannot_read(asked: Sample) -> str | None:
+        return None if asked.desired_msg_index in readable else "too odd"
+
+    readable = turns_of(sample)[3:6]
+    plan = planned(make_record, make_plan, sample, CONFIG, cannot_read)
+    assert [ask.turn for ask in plan.asks if ask.pass_name == "sweep"] == readable
+    assert plan.notes[-1].startswith("Only 3 of 6 other turns of the longest sample")
+    assert plan.notes[-1].endswith(", or the probe cannot read them.")
 
 
 def test_turns_whose_answers_are_cut_are_not_asked_for_and_that_is_said(
