@@ -188,10 +188,14 @@ def test_400_pixels_are_wide_enough(show: Show, some: Some) -> None:
 
 
 def test_print_has_no_controls_and_all_that_is_listed(show: Show, some: Some) -> None:
-    page = show(*some).page
+    page = show(*some, color_scheme="dark", viewport={"width": 760, "height": 1000}).page
+    page.locator("#list button").first.click()
+    page.locator(".texts[data-ask]").wait_for()
     page.emulate_media(media="print")
-    expect(page.locator(".filters")).to_be_hidden()
-    expect(page.locator("nav")).to_be_hidden()
+    for controls in (".filters", "nav", ".bar-of-buttons"):
+        expect(page.locator(controls)).to_be_hidden()
+    expect(page.locator("body")).to_have_css("background-color", "rgb(255, 255, 255)")
+    expect(page.locator("body")).to_have_css("color", "rgb(30, 33, 38)")
     expect(page.locator("#list tr").last).to_be_visible()
     box = page.locator(".list")
     assert box.evaluate("(e) => e.scrollHeight - e.clientHeight") <= 1
