@@ -35,8 +35,8 @@ NOTE = (
 )
 
 PICTURES = {
-    "report-light": ("light", 1000, 1130, ""),
-    "report-dark": ("dark", 1000, 1130, ""),
+    "report-light": ("light", 1000, 1060, ""),
+    "report-dark": ("dark", 1000, 1060, ""),
     "report-sample": ("light", 1000, 860, "wrong needle"),
     "report-narrow": ("light", 400, 860, ""),
 }
