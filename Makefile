@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
   --no-annotate --no-header --quiet
 
-.PHONY: help setup demo demo-vllm action test check lint unit integration container vllm nightly zoo \
-  lint-environment vllm-environment container-environment bench lock clean
+.PHONY: help setup demo demo-vllm action test check lint unit integration browser container vllm \
+  nightly zoo lint-environment browser-environment vllm-environment container-environment images \
+  bench lock clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
@@ -38,8 +39,8 @@ demo-vllm: $(READY) vllm-environment ## the same pair on real vLLM on this machi
 action: $(READY) container-environment ## the Action, run as a runner would: outputs, summary, annotations; ARGS="--with NAME=VALUE …" (root, Debian)
 	$(BIN)/python -m tests.container.run_action $(ARGS)
 
-test: check lint-environment container-environment vllm-environment ## everything: what CI runs
-	$(BIN)/pytest tests/unit tests/integration tests/lint tests/container tests/vllm
+test: check lint-environment browser-environment container-environment vllm-environment ## everything: what CI runs
+	$(BIN)/pytest tests/unit tests/integration tests/browser tests/lint tests/container tests/vllm
 
 check: $(READY) ## lint and types
 	$(BIN)/ruff check .
@@ -56,6 +57,9 @@ unit: $(READY) ## pure tests, in seconds
 integration: $(READY) ## real processes: the stand-in server, its faults, the command line
 	$(BIN)/pytest tests/integration
 
+browser: $(READY) browser-environment ## the HTML report in a real browser (Chromium, or root on Debian)
+	$(BIN)/pytest tests/browser
+
 container: $(READY) container-environment ## the Action in a real container engine, as a runner runs it (root, Debian)
 	$(BIN)/pytest tests/container
 
@@ -71,16 +75,23 @@ zoo: $(READY) vllm-environment ## which plan of asks sees which fault of real vL
 lint-environment: $(READY) ## install what the linters need from npm into a cache, unless it is there (15 seconds)
 	@tests/lint/environment/install.sh > /dev/null
 
+browser-environment: ## install a Chromium, unless there is one (half a minute)
+	@tests/browser/environment/install.sh > /dev/null
+
 container-environment: $(READY) ## install a container engine and make a base image, unless they are there (1 to 3 minutes)
 	@tests/container/environment/install.sh > /dev/null
 
 vllm-environment: ## install real vLLM for CPUs into a cache, unless it is there (1 to 3 minutes)
 	@tests/vllm/environment/install.sh > /dev/null
 
+images: $(READY) browser-environment ## the pictures of the HTML report in docs/images
+	$(BIN)/python -m tests.browser.images
+
 bench: $(READY) ## the measurements behind the figures in the documentation (minutes; 5 GB in .cache)
 	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/tokens.py
 	$(BIN)/python benchmarks/synthetic.py
+	$(BIN)/python benchmarks/report.py
 	-$(BIN)/python benchmarks/data.py .cache/benchmark --plan
 
 lock: ## pin the newest versions again (needs uv)

@@ -23,6 +23,7 @@ from mrcr_action.report.files import (
     prepare_folder,
     remove_reports,
     write_overview,
+    write_pages,
     write_result,
 )
 from mrcr_action.report.progress import Progress, make_progress
@@ -75,8 +76,8 @@ def run_suite(
         cancelled: whether a signal had come before those that come here were heeded.
 
     The reports of one job lie in the folder itself, those of several in a subfolder each; the
-    JUnit file and the summary cover all and are written anew after every job, so that a job that
-    is cut off loses nothing of those before it.
+    JUnit file, the summary and a page above cover all and are written anew after every job, so that
+    a job that is cut off loses nothing of those before it.
 
     Raises:
         UsageError: a baseline cannot serve as one; nothing was run or removed then.
@@ -99,8 +100,8 @@ def run_suite(
             if job.resolved.config.save_results:
                 # Said now, not once the server has worked for an hour.
                 prepare_file(Path(job.resolved.config.save_results), beside=folder)
-        for job, name, baseline in zip(jobs, names, baselines, strict=True):
-            own = folder if len(jobs) == 1 else folder / name
+        places = [folder] if len(jobs) == 1 else [folder / name for name in names]
+        for job, name, own, baseline in zip(jobs, names, places, baselines, strict=True):
             prepare_folder(own)
             begins(name)
             shown = make_progress()
@@ -113,6 +114,7 @@ def run_suite(
             try:
                 files += write_result(result, own)
                 files += write_overview(results, folder)
+                files += write_pages(results, places[: len(results)], folder)
             except OutputError as error:
                 # The verdict is known: it is printed, and the next configuration has its turn.
                 unwritten = unwritten or error

@@ -19,7 +19,7 @@ from mrcr_action.data.writer import write_synthetic
 if TYPE_CHECKING:
     from tests.integration.conftest import Ended, Mrcr, Recorder, StandIn, StartStandIn
 
-REPORTS = {"result.json", "junit.xml", "summary.md", "samples.jsonl"}
+REPORTS = {"result.json", "report.html", "junit.xml", "summary.md", "samples.jsonl"}
 
 Run = Callable[..., "Ended"]
 

@@ -97,6 +97,10 @@ def test_several_configurations_share_the_reports_and_the_worst_decides(
     assert conclusions == ["fail", "inconclusive", "pass"]
     assert (ended.folder / "summary.md").read_text().count("\n## ") == 3
     assert all((ended.folder / name / "server.log").is_file() for name in ("bad", "dead", "good"))
+    above = (ended.folder / "report.html").read_text()
+    for name in ("bad", "dead", "good"):
+        assert f'href="./{name}/report.html"' in above
+        assert (ended.folder / name / "report.html").is_file()
     assert running.gone(0.5)
 
 

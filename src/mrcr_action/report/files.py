@@ -8,13 +8,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrcr_action.errors import OutputError
+import msgspec
+
+from mrcr_action.errors import INTERNAL_HINT, OutputError
+from mrcr_action.journal import read_journal
+from mrcr_action.report.html import render_html, render_overview, texts_of
 from mrcr_action.report.junit import render_junit
 from mrcr_action.report.summary import render_summary
 from mrcr_action.result import Measured, Result, encode_document, encode_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mrcr_action.report.html.samples import Texts
 
 
 def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --output-dir.") -> None:
@@ -34,7 +40,7 @@ def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --ou
         raise OutputError(f"{folder}: cannot be written: {error.strerror}", hint=hint) from error
 
 
-REPORTS = ("result.json", "samples.jsonl", "junit.xml", "summary.md")
+REPORTS = ("result.json", "samples.jsonl", "report.html", "junit.xml", "summary.md")
 """What a run leaves in a folder. A server started here writes its log anew; others have theirs."""
 
 
@@ -94,7 +100,7 @@ def remove_reports(folder: Path) -> None:
 
 
 def write_result(result: Result, folder: Path) -> list[Path]:
-    """Write one run's own reports; returns their paths.
+    """Write one run's own reports for programs; returns their paths.
 
     Raises:
         OutputError: one of them cannot be written.
@@ -104,6 +110,55 @@ def write_result(result: Result, folder: Path) -> list[Path]:
         fields = {name: getattr(result, name) for name in Measured.__struct_fields__}
         paths.append(write(Path(result.config.save_results), encode_document(fields)))
     return paths
+
+
+def write_pages(results: Sequence[Result], folders: Sequence[Path], folder: Path) -> list[Path]:
+    """Write the HTML report of the last run and, where there are several, one above them.
+
+    Args:
+        results: of every configuration so far.
+        folders: of each of them.
+        folder: of the command.
+
+    Raises:
+        OutputError: one cannot be made or written.
+    """
+    paths = [write_page(results[-1], folders[-1])]
+    if folders[-1] != folder:
+        names = [own.relative_to(folder).as_posix() for own in folders]
+        page = _made(folder / "report.html", lambda: render_overview(results, names))
+        paths.append(write(folder / "report.html", page))
+    return paths
+
+
+def write_page(result: Result, folder: Path) -> Path:
+    """Write one run's HTML report, with the texts of its journal; returns its path.
+
+    It comes after all others: a fault of this program in it must not cost them.
+
+    Raises:
+        OutputError: it cannot be made or written.
+    """
+    path = folder / "report.html"
+    texts = _texts(folder / "samples.jsonl")
+    return write(path, _made(path, lambda: render_html(result, texts)))
+
+
+def _made(path: Path, render: Callable[[], bytes]) -> bytes:
+    try:
+        return render()
+    except Exception as error:  # see write_page
+        raise OutputError(
+            f"{path}: internal error: {type(error).__name__}: {error}", hint=INTERNAL_HINT
+        ) from error
+
+
+def _texts(journal: Path) -> Mapping[int, Texts]:
+    """The texts of a run's journal; none where it cannot be read, which costs nothing but them."""
+    try:
+        return texts_of(read_journal(journal))
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return {}
 
 
 def write_overview(results: Sequence[Result], folder: Path) -> list[Path]:

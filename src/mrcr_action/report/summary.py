@@ -106,7 +106,7 @@ def _within(blocks: Iterable[str], limit: int) -> str | None:
 
 def _cut(results: Sequence[Result], rows: Sequence[str], limit: int) -> str:
     opening = _opening(results, CUT)
-    states = [_state(result) for result in _ordered(results)]
+    states = [state_of(result) for result in _ordered(results)]
 
     def closing(shown: int) -> str:
         return f"\n{len(rows) - shown:,} of {len(rows):,} left out: {_tally(states[shown:])}.\n"
@@ -123,7 +123,7 @@ def _cut(results: Sequence[Result], rows: Sequence[str], limit: int) -> str:
 
 
 def _opening(results: Sequence[Result], shortened: str | None) -> str:
-    states = [_state(result) for result in results]
+    states = [state_of(result) for result in results]
     parts = [_overall(results)]
     if len(set(states)) > 1:
         parts.append(f"{_tally(states)}.")
@@ -136,7 +136,7 @@ def _overall(results: Sequence[Result]) -> str:
     """A heading with the verdict on all of them: that of the worst."""
     if not results:
         return f"# {HEADLINES['inconclusive']}: nothing was run"
-    counts = Counter(_state(result) for result in results)
+    counts = Counter(state_of(result) for result in results)
     worst = next(state for state in STATES if counts[state])
     how_many = f"{counts[worst]:,} of {len(results):,} configurations"
     if counts[worst] == len(results):
@@ -168,7 +168,7 @@ def _overview(results: Sequence[Result]) -> list[str]:
         overall = result.buckets[0]
         cells = (
             markdown(result.name, limit=80),
-            MARKS[_state(result)],
+            MARKS[state_of(result)],
             number(result.match_ratio),
             f"{overall.graded}/{overall.wanted}",
             markdown(_why(result), limit=160),
@@ -195,7 +195,8 @@ def _why(result: Result) -> str:
     return "; ".join([why, *held])
 
 
-def _state(result: Result) -> str:
+def state_of(result: Result) -> str:
+    """Its conclusion, or ``measured`` for a pass without anything that could have failed."""
     gated = any(
         c.threshold is not None
         or (not c.is_of_threshold and (c.against or c.state in {"pass", "fail"}))
@@ -211,14 +212,14 @@ def _size(text: str) -> int:
 
 def _section(result: Result) -> str:
     parts = [
-        f"## {HEADLINES[_state(result)]}: {markdown(result.name)}",
+        f"## {HEADLINES[state_of(result)]}: {markdown(result.name)}",
         markdown(result.verdict.summary, limit=2_000),
     ]
     if result.stopped is not None:
         parts.append(f"⏹️ {markdown(result.stopped.sentence, limit=1_000)}")
     if result.problem is not None:
         parts.append(_problem(result))
-    if _state(result) != "pass":
+    if state_of(result) != "pass":
         parts.append(looks_markdown(result))
     if result.records:
         parts.append(_markdown(table_of(result), left=2))

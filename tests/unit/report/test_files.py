@@ -10,6 +10,7 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.errors import OutputError
+from mrcr_action.journal import Journal
 from mrcr_action.report.files import (
     REPORTS,
     locked,
@@ -18,6 +19,8 @@ from mrcr_action.report.files import (
     remove_reports,
     write,
     write_overview,
+    write_page,
+    write_pages,
     write_result,
 )
 from mrcr_action.result import Measured, Result, decode_result
@@ -138,6 +141,57 @@ def test_a_file_in_vllms_own_form_is_written_on_demand(
     assert msgspec.convert(document, Measured) == Measured(
         **{name: getattr(result, name) for name in Measured.__struct_fields__} | {"model": "m?"}
     )
+
+
+@pytest.mark.parametrize("journal", [None, b"", b"{}\n", b"not JSON", b"\xff"])
+def test_a_journal_that_cannot_be_read_costs_the_page_its_texts_only(
+    tmp_path: Path, make_result: MakeResult, journal: bytes | None
+) -> None:
+    if journal is not None:
+        (tmp_path / "samples.jsonl").write_bytes(journal)
+    assert write_page(make_result(), tmp_path) == tmp_path / "report.html"
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="rows"' in page
+    assert 'id="texts-0"' not in page
+
+
+def test_the_page_of_a_run_has_the_texts_of_its_journal(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    result = make_result()
+    texts = {"nonce": "n", "answer": "na", "response": "nb"}
+    with Journal(tmp_path / "samples.jsonl") as journal:
+        for record in result.records:
+            journal.append(msgspec.structs.replace(record, **texts))
+    write_page(result, tmp_path)
+    assert 'id="texts-0"' in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_several_configurations_have_a_page_each_and_one_above(
+    tmp_path: Path, make_result: MakeResult
+) -> None:
+    results, folders = [make_result(name="a"), make_result(name="b")], []
+    for name in ("a", "b"):
+        folders.append(tmp_path / name)
+        folders[-1].mkdir()
+        write_pages(results[: len(folders)], folders, tmp_path)
+    assert names(tmp_path) == ["a", "b", "report.html"]
+    assert names(tmp_path / "a") == names(tmp_path / "b") == ["report.html"]
+    above = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'href="./a/report.html"' in above
+    assert 'href="./b/report.html"' in above
+
+
+def test_one_configuration_has_one_page(tmp_path: Path, make_result: MakeResult) -> None:
+    assert write_pages([make_result()], [tmp_path], tmp_path) == [tmp_path / "report.html"]
+    assert 'id="rows"' in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_fault_of_the_page_is_an_output_error(tmp_path: Path, make_result: MakeResult) -> None:
+    result = msgspec.structs.replace(make_result(), verdict=None)
+    with pytest.raises(OutputError, match=r"report\.html: internal error: AttributeError: "):
+        write_page(result, tmp_path)
+    assert names(tmp_path) == []
 
 
 def test_the_overview_covers_every_result(tmp_path: Path, make_result: MakeResult) -> None:
