@@ -17,6 +17,7 @@ from mrcr_action.diagnosis.causes import ROUNDS, WHAT
 from mrcr_action.diagnosis.chance import CHANCE, FEW, fisher
 from mrcr_action.diagnosis.edge import Edge, edge_of
 from mrcr_action.diagnosis.evidence import LOST
+from mrcr_action.diagnosis.probe_parts import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,12 +43,15 @@ class Clue:
     """Chance of the like where nothing is behind it; None for what only counts."""
 
 
-def clues_of(records: Sequence[Record], plan: Plan | None) -> tuple[Clue, ...]:
+def clues_of(
+    records: Sequence[Record], plan: Plan | None, *, is_probe: bool = False
+) -> tuple[Clue, ...]:
     """The best ones, the surest first, then what most wrong responses are.
 
     Args:
         records: finished asks.
         plan: tells the rounds.
+        is_probe: whether the model was the probe, whose answers say more (`probe_parts`).
     """
     answered = [r for r in records if r.diagnosis is not None and r.diagnosis.form not in LOST]
     wrong = [record for record in answered if is_wrong(record)]
@@ -61,7 +65,11 @@ def clues_of(records: Sequence[Record], plan: Plan | None) -> tuple[Clue, ...]:
     if not found:
         found += _by_order(answered)
     found.sort(key=lambda clue: clue.p or 0.0)
-    return (*found[: MOST - 1], *_by_form(answered, wrong, is_placed=bool(found)))[:MOST]
+    if is_probe:
+        forms = [Clue(told=line) for line in parts_of(wrong)]
+    else:
+        forms = _by_form(answered, wrong, is_placed=bool(found))
+    return (*found[: MOST - len(forms)], *forms)[:MOST]
 
 
 def _by_place(records: Sequence[Record]) -> list[Clue]:

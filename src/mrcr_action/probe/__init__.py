@@ -14,7 +14,6 @@ mlp            the kinds of MLP unit
 starts         heads that weigh two keys of known scores
 layer, layers  the 21 layers, each a few of those
 gauges         the layer that high sensitivity adds
-marks          what its answers say then
 qk_norm        the norms of queries and keys that a Qwen3 has
 variant        which of its forms the model is written in
 checkpoint     the file of weights

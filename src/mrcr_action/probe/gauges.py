@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from mrcr_action.diagnosis.probe_parts import MARKS as MEANINGS
 from mrcr_action.probe import layout as at
 from mrcr_action.probe import vocabulary
 from mrcr_action.probe.codes import tables
 from mrcr_action.probe.layer import Layer
-from mrcr_action.probe.marks import MEANINGS
 from mrcr_action.probe.starts import show_starts, weigh_starts
 
 if TYPE_CHECKING:

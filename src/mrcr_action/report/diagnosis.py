@@ -27,7 +27,7 @@ LONGEST_EXCERPT = 200
 
 def suspicions(result: Result) -> list[str]:
     """What it looks like: at most three lines made here; none where every answer is exact."""
-    return [clue.told for clue in clues_of(result.records, result.plan)]
+    return [clue.told for clue in clues_of(result.records, result.plan, is_probe=result.is_probe)]
 
 
 def counts(records: Sequence[Record]) -> str:

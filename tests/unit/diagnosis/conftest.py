@@ -27,6 +27,7 @@ def diagnosed(make_record: Callable[..., Record]) -> Callable[..., Record]:
     ) -> Record:
         tokens = changes.pop("prompt_tokens", 8000)
         known = {"edits", "ratio", "source", "repeat", "first_wrong", "nonce", "lead", "strange"}
+        known |= {"excerpt"}
         evidence = {name: changes.pop(name) for name in known & changes.keys()}
         wanted = Wanted(
             ordinal=ordinal,
