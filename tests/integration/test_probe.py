@@ -33,7 +33,11 @@ def test_the_model_is_served_and_any_inexact_answer_is_red(mrcr: Mrcr, fake_vllm
     assert (config.max_instability, config.bounds[0].bound) == (0, 1)
 
     broken = fake_vllm("become_stand_in('--fault', 'garble@7')")
-    assert mrcr("probe", "--plan=smoke", env=broken).code == 1
+    ended = mrcr("probe", "--plan=smoke", env=broken)
+    assert ended.code == 1
+    # One wrong answer is enough to say which part of an engine it leads to.
+    assert "1 of 1 wrong answers are " in ended.said
+    assert "1 of 1 wrong answers are " in (ended.folder / "summary.md").read_text()
 
 
 def test_the_users_arguments_come_last_so_that_they_win(mrcr: Mrcr, fake_vllm: FakeVllm) -> None:
