@@ -29,7 +29,7 @@ def test_every_error_ends_in_the_exit_code_that_is_documented(name: str, code: i
 def test_no_error_ends_in_the_exit_code_of_a_verdict() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     raised = [kind for kind in kinds if issubclass(kind, MrcrError)]
-    assert len(raised) == 11
+    assert len(raised) == 12
     assert {kind.exit_code for kind in raised} == {ExitCode.USAGE, ExitCode.CANNOT_JUDGE}
 
 
