@@ -46,9 +46,13 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium; installed on first use."""
+    """A Chromium; installed on first use.
+
+    No longer than for a module: as long as it is there, an event loop runs in this thread, and no
+    other tier's tests could start one.
+    """
     done = subprocess.run(
         [HERE / "environment" / "install.sh"], stdout=subprocess.PIPE, text=True, check=True
     )
