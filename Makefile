@@ -39,7 +39,7 @@ demo-vllm: $(READY) vllm-environment ## the same pair on real vLLM on this machi
 action: $(READY) container-environment ## the Action, run as a runner would: outputs, summary, annotations; ARGS="--with NAME=VALUE …" (root, Debian)
 	$(BIN)/python -m tests.container.run_action $(ARGS)
 
-test: check lint-environment browser-environment container-environment vllm-environment ## everything: what CI runs
+test: check lint-environment browser-environment container-environment vllm-environment ## everything but the nightly tests: what CI runs
 	$(BIN)/pytest tests/unit tests/integration tests/browser tests/lint tests/container tests/vllm
 
 check: $(READY) ## lint and types
@@ -91,6 +91,7 @@ bench: $(READY) ## the measurements behind the figures in the documentation (min
 	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/tokens.py
 	$(BIN)/python benchmarks/synthetic.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/probe.py
 	$(BIN)/python benchmarks/report.py
 	-$(BIN)/python benchmarks/data.py .cache/benchmark --plan
 

@@ -64,12 +64,15 @@ examples:
 PROBE_EPILOG = """\
 The model's weights were set by hand such that it answers every MRCR question exactly: one inexact
 answer, and the server has read a prompt wrongly. Nothing is downloaded, and its 42 MB load in
-seconds. --plan is standard here, --thresholds 1, --tolerance 0 and --max-instability 0. See
-docs/probe.md and docs/detection.md.
+seconds. See docs/probe.md and docs/detection.md.
+
+Unlike in mrcr run, these are the defaults: --plan standard, --protocol openai, --thresholds 1,
+--tolerance 0, --max-instability 0, --min-logit-margin 28, --max-tokens 256, rows and a model of its
+own, and a server that is started here as a process.
 
 examples:
   mrcr probe                                          serve it with vLLM here
-  mrcr probe --server-args "--kv-cache-dtype fp8"     with the flags that are to be tested
+  mrcr probe --server-args "--block-size 32"          with the flags that are to be tested
   mrcr probe --sensitivity high                       a few percent off is red, too
   mrcr probe --build probe                            for a vLLM elsewhere, and then:
   mrcr probe --base-url http://HOST:8000              attach to that one
@@ -237,7 +240,6 @@ def _fill_probe(probe: argparse.ArgumentParser) -> None:
     probe.add_argument(
         "--dtype",
         choices=["bfloat16", "float16", "float32"],
-        default="bfloat16",
         help="of the weights that --build writes (default: bfloat16)",
     )
     add_config_flags(probe)

@@ -99,18 +99,29 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def _probe(options: argparse.Namespace) -> int:
-    from mrcr_action.commands.probe import build_command, probe_command, variant_of
+    from mrcr_action.commands.probe import DTYPE, build_command, probe_command, variant_of
     from mrcr_action.config.flags import given_flags
+    from mrcr_action.config.resolve import flag_of
+    from mrcr_action.errors import UsageError
 
     variant = variant_of(
         architecture=options.architecture,
         head_size=options.head_size,
         sensitivity=options.sensitivity,
     )
+    flags = given_flags(options)
     if options.build is not None:
-        return build_command(options.build, variant=variant, dtype=options.dtype)
+        if not options.build or flags:
+            named = ", ".join(map(flag_of, flags)) or "DIR is empty"
+            raise UsageError(f"--build only writes the model: {named}")
+        return build_command(options.build, variant=variant, dtype=options.dtype or DTYPE)
+    if options.dtype is not None:
+        raise UsageError(
+            "--dtype: of what --build writes",
+            hint='For a server that is started here: --server-args "--dtype float16".',
+        )
     return probe_command(
-        given_flags(options),
+        flags,
         variant=variant,
         longest=options.longest,
         api_key=options.api_key,

@@ -52,7 +52,10 @@ class Stopping:
         self._records: dict[str, list[Record]] = {name: [] for name in self._buckets}
         # What is compared when the run is over can fail it still.
         self._may_pass = (
-            config.stop_when == "decided" and config.baseline is None and len(plan.rounds) == 1
+            config.stop_when == "decided"
+            and config.baseline is None
+            and config.min_logit_margin is None
+            and len(plan.rounds) == 1
         )
         self._open = {name for name, bucket in self._buckets.items() if bucket.skipped}
         self._failed = False

@@ -71,7 +71,8 @@ def test_longer_prompts_are_asked_where_they_are_wanted(mrcr: Mrcr, fake_vllm: F
     assert ended.code == 0, ended.said
     # The stand-in's tokens are some three bytes; the rows are the same.
     assert max(record.o200k_tokens for record in ended.result.records) > 5_000
-    assert "36864" in ended.result.server.command
+    # Room for the prompt, for what pads it, and for the answer.
+    assert "37120" in ended.result.server.command
 
 
 @pytest.mark.parametrize("text", ["", "100", "1M", "much"])
@@ -173,3 +174,50 @@ def test_a_dataset_that_the_probe_cannot_read_at_all_gets_no_verdict(
     assert ended.code == 3, ended.said
     assert "the question is not worded as the dataset's (6)" in ended.said
     assert "docs/probe.md says what the probe can read" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ"),
+    [
+        (("--threshold=0.9",), {}),
+        (("--thresholds=0.9",), {}),
+        ((), {"MRCR_THRESHOLD": "0.9"}),
+    ],
+)
+def test_a_threshold_of_ones_own_takes_the_place_of_the_probes(
+    mrcr: Mrcr, start_standin: StartStandIn, flags: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    server = start_standin("--served-model-name", "probe", "--fault", "garble@7")
+    own = ("--plan=smoke", "--max-instability=1", *flags, "--base-url", server.url)
+    ended = mrcr("probe", *own, env=environ)
+    assert ended.code == 0, ended.said
+    assert ended.result.config.bounds[0].bound == 0.9
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--protocol=vllm",), "--protocol vllm: the probe is judged by openai's"),
+        (("--base-url=http://h", "--sensitivity=high"), "serves the form that it was started with"),
+        (("--dtype=float16",), "--dtype: of what --build writes"),
+        (("--build=model", "--base-url=http://h"), "--build only writes the model: --base-url"),
+        (("--build=",), "--build only writes the model: DIR is empty"),
+        (("--head-size=64", "--dataset=rows"), "reads rows of its own only"),
+        (("--architecture=qwen3", "--head-size=64"), "a qwen3 needs heads of 128"),
+    ],
+)
+def test_flags_that_could_not_act_are_errors_and_not_ignored(
+    mrcr: Mrcr, flags: tuple[str, ...], message: str
+) -> None:
+    ended = mrcr("probe", *flags)
+    assert ended.code == 2, ended.said
+    assert message in ended.stderr
+
+
+def test_the_command_that_repeats_the_run_is_the_one_that_was_given(
+    mrcr: Mrcr, fake_vllm: FakeVllm
+) -> None:
+    flags = ("--plan=smoke", "--sensitivity=high", "--longest=4K")
+    ended = mrcr("probe", *flags, env=fake_vllm())
+    assert ended.code == 0, ended.said
+    assert set(ended.result.invocation) == {"mrcr", "probe", *flags}

@@ -222,7 +222,9 @@ def test_as_many_are_asked_as_it_takes_to_be_certain(
     assert asked_until_over(made([value] * 40, config, 40), plan, config) == expected
 
 
-@pytest.mark.parametrize("keys", [{"baseline": "before"}, {"passes": ("cold", "warm")}])
+@pytest.mark.parametrize(
+    "keys", [{"baseline": "before"}, {"min_logit_margin": 5.0}, {"passes": ("cold", "warm")}]
+)
 def test_what_is_compared_in_the_end_is_waited_for_before_a_run_passes(
     keys: dict[str, Any],
 ) -> None:

@@ -7,7 +7,7 @@ import json
 import shlex
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ from mrcr_action.cache import entry, locked
 from mrcr_action.choice import tokens_in
 from mrcr_action.commands.run import api_key_of, checked_key, job_of
 from mrcr_action.config.faults import server_arguments
-from mrcr_action.config.resolve import ENV_PREFIX, Resolved, flag_of, resolve
+from mrcr_action.config.resolve import Resolved, flag_of, resolve
+from mrcr_action.config.values import THRESHOLD_KEYS
 from mrcr_action.errors import ExitCode, OutputError, UsageError
+from mrcr_action.probe.build import DEFAULT_MAX_LEN
 from mrcr_action.probe.variant import DEFAULT, Variant
 from mrcr_action.report.text import one_line
 from mrcr_action.server.route import attaches
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
     from mrcr_action.probe.checkpoint import Dtype
     from mrcr_action.probe.variant import Architecture, HeadSize, Sensitivity
+
+DTYPE: Dtype = "bfloat16"
+"""Of the weights that are written."""
 
 SERVED = "probe"
 """Name that the model is served under."""
@@ -42,6 +47,8 @@ GATE = {
 }
 """What is asked and what is tolerated, which is nothing; a flag or a variable says otherwise."""
 
+THRESHOLDS = frozenset(THRESHOLD_KEYS)
+
 USUAL_LENGTH = "8K"
 """Longest prompt unless another is wanted."""
 
@@ -54,7 +61,7 @@ LEAST_WINDOW = 16_384
 ROOM = 4_096
 """Tokens of a window beyond the longest row: padding, and the answer."""
 
-LEAST_LENGTH, LONGEST = 512, 131_072 - ROOM
+LEAST_LENGTH, LONGEST = 2_048, DEFAULT_MAX_LEN - ROOM
 """Tokens of the longest row, at least and at most."""
 
 
@@ -82,14 +89,14 @@ def probe_command(
     Raises:
         UsageError: what is asked for is impossible; nothing was run.
     """
-    given = dict(flags)
-    resolved = probe_run(given, environ, variant=variant, longest=longest, server="process")
-    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=given)
+    resolved = probe_run(flags, environ, variant=variant, longest=longest, server="process")
+    job = job_of(resolved, api_key=checked_key(api_key) or api_key_of(environ), flags=flags)
+    job = replace(job, invocation=(*job.invocation, *_form(variant, longest)))
     return worst_exit_code(run_suite([job], Path(resolved.config.output_dir)))
 
 
 def probe_run(
-    given: dict[str, Any],
+    given: Mapping[str, Any],
     environ: Mapping[str, str],
     *,
     variant: Variant = DEFAULT,
@@ -118,35 +125,62 @@ def probe_run(
             f" {LEAST_LENGTH} and at most {LONGEST:,}"
         )
     folder = _folder()
-    # Which rows are left out because the model cannot read them depends on its heads.
-    rows = folder / f"rows-{tokens}-{variant.head_size}"
-    ships = not variant.parts() and (SHIPPED / "config.json").exists()
-    model = SHIPPED if ships else folder / "-".join(["model", *variant.parts()])
-    _make(model, variant, rows, tokens)
-    has_data = "dataset" in given or bool(environ.get(ENV_PREFIX + "DATASET", "").strip())
-    if has_data and variant.shape.hash_bits < DEFAULT.shape.hash_bits:
+    said = resolve(None, environ, given, called=called).given
+    given = {**_defaults(folder, variant, tokens, said), **given}
+    config = resolve(None, environ, given, called=called).config
+    if config.protocol != "openai":
+        raise UsageError(
+            f"{called('protocol')} {config.protocol}: the probe is judged by openai's, in which an"
+            " exact answer scores 1"
+        )
+    if attaches(config, has_file=False):
+        if variant.parts():
+            raise UsageError(
+                "a running server serves the form that it was started with",
+                hint="Leave out --architecture, --head-size and --sensitivity, or the address.",
+            )
+        # Any other model would score 0, as if the server were broken.
+        served = {"model_name": SERVED}
+    else:
+        window = min(max(LEAST_WINDOW, tokens + ROOM + config.max_tokens), DEFAULT_MAX_LEN)
+        # Those that are given come last, so that they win.
+        needed = ("--served-model-name", SERVED, "--max-model-len", str(window))
+        given["server_args"] = shlex.join([*needed, *server_arguments(config)])
+        served = {"model_name": str(_model(folder, variant))}
+        if config.image is None:
+            served["server"] = server
+    given = {**{key: value for key, value in served.items() if key not in said}, **given}
+    return replace(resolve(None, environ, given, called=called), name=SERVED, is_probe=True)
+
+
+def _defaults(folder: Path, variant: Variant, tokens: int, said: frozenset[str]) -> dict[str, str]:
+    """The probe's gate and rows, as far as nothing else is said.
+
+    Raises:
+        UsageError: the form of the model cannot read the rows that are named.
+        OutputError: the rows cannot be written.
+    """
+    own = dict(OWN_DATA)
+    if "dataset" not in said:
+        # Which rows are left out because the model cannot read them depends on its heads.
+        rows = folder / f"rows-{tokens}-{variant.head_size}"
+        _make_rows(rows, variant, tokens)
+        own = {"dataset": str(rows)}
+    elif variant.shape.hash_bits < DEFAULT.shape.hash_bits:
         raise UsageError(
             f"--head-size {variant.head_size}: reads rows of its own only, since it may take two"
             " requests of others for equal",
             hint="Leave out --dataset, or --head-size.",
         )
-    own = OWN_DATA if has_data else {"dataset": str(rows)}
-    for key, value in {**GATE, **own}.items():
-        if not environ.get(ENV_PREFIX + key.upper(), "").strip():
-            given.setdefault(key, value)
-    config = resolve(None, environ, given, called=called).config
-    if attaches(config, has_file=False):
-        # Any other model would score 0, as if the server were broken.
-        given.setdefault("model_name", SERVED)
-    else:
-        if config.server == "auto" and config.image is None:
-            given["server"] = server
-        window = max(LEAST_WINDOW, tokens + ROOM)
-        # Those that are given come last, so that they win.
-        needed = ("--served-model-name", SERVED, "--max-model-len", str(window))
-        given["server_args"] = shlex.join([*needed, *server_arguments(config)])
-        given.setdefault("model_name", str(model))
-    return replace(resolve(None, environ, given, called=called), name=SERVED, is_probe=True)
+    taken = said | (THRESHOLDS if said & THRESHOLDS else frozenset())
+    return {key: value for key, value in {**GATE, **own}.items() if key not in taken}
+
+
+def _form(variant: Variant, longest: str) -> list[str]:
+    """The flags that are not those of ``mrcr run``."""
+    usual = {"longest": USUAL_LENGTH, **asdict(DEFAULT)}
+    own = {"longest": longest, **asdict(variant)}
+    return [f"{flag_of(key)}={value}" for key, value in own.items() if value != usual[key]]
 
 
 def variant_of(
@@ -176,21 +210,38 @@ def _folder() -> Path:
     return entry("probe", digest.hexdigest()[:16])
 
 
-def _make(model: Path, variant: Variant, rows: Path, tokens: int) -> None:
-    """Write the model and the rows, unless they are there.
+def _model(folder: Path, variant: Variant) -> Path:
+    """The model's folder, made unless it is there.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    from mrcr_action.probe import build
+
+    if not variant.parts() and (SHIPPED / "config.json").exists():
+        return SHIPPED
+    model = folder / "-".join(["model", *variant.parts()])
+    try:
+        with locked(folder / "made"):
+            if not (model / "config.json").exists():
+                build(model, variant=variant)
+    except OSError as error:
+        raise OutputError(f"{model}: cannot be written: {error.strerror}") from error
+    return model
+
+
+def _make_rows(rows: Path, variant: Variant, tokens: int) -> None:
+    """Write the rows, unless they are there.
 
     Raises:
         OutputError: they cannot be written.
     """
     from mrcr_action.data.writer import write_parquet
-    from mrcr_action.probe import build
     from mrcr_action.probe.collisions import rivals
     from mrcr_action.probe.rows import rows as made
 
     try:
         with locked(rows.parent / "made"):
-            if not (model / "config.json").exists():
-                build(model, variant=variant)
             if not rows.exists():
                 partial = rows.with_name(f".{rows.name}.partial")
                 shutil.rmtree(partial, ignore_errors=True)

@@ -111,7 +111,11 @@ def _judge_of(resolved: Resolved) -> Callable[[Sample], str | None] | None:
 
 
 def _invocation(resolved: Resolved, flags: Mapping[str, Any]) -> tuple[str, ...]:
-    words = ["mrcr", "run", *([str(resolved.path)] if resolved.path else [])]
+    words = [
+        "mrcr",
+        "probe" if resolved.is_probe else "run",
+        *([str(resolved.path)] if resolved.path else []),
+    ]
     for key, value in flags.items():
         if isinstance(value, bool):
             words.append(flag_of(key) if value else "--no-" + flag_of(key)[2:])

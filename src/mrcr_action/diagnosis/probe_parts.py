@@ -38,7 +38,7 @@ _FAR = (
 )
 _OFFSET = (
     "begun right, and lost within the piece: the offset in it, told by phases of one far key"
-    " (layers 15 to 19), or the byte at it (layer 20). Positions, single blocks of the KV"
+    " (layers 15 to 19), or the byte at it (the last layer). Positions, single blocks of the KV"
     " cache, or keys that are written while decoding?"
 )
 _SAMPLER = (

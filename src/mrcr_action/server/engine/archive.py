@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 def archive(folder: str) -> Iterator[BinaryIO]:
     """The contents of a folder, by their absolute paths below ``/``, as an open tar file on disk.
 
-    Its owners are dropped, since the container's users are not those of this machine.
+    Links are followed: in a cache of the hub's library, files are links to elsewhere. Owners are
+    dropped, since the container's users are not those of this machine.
 
     Raises:
         OutputError: the folder cannot be read, or there is no room for a copy of it.
     """
     with tempfile.TemporaryFile() as file:
         try:
-            with tarfile.open(fileobj=file, mode="w") as tar:
+            with tarfile.open(fileobj=file, mode="w", dereference=True) as tar:
                 tar.add(Path(folder).resolve(), arcname=folder.lstrip("/"), filter=_anybodys)
             file.seek(0)
         except OSError as error:
@@ -36,5 +37,5 @@ def archive(folder: str) -> Iterator[BinaryIO]:
 def _anybodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
-    entry.mode |= 0o444
+    entry.mode |= 0o555 if entry.isdir() else 0o444
     return entry
