@@ -27,7 +27,7 @@ every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.
 
 
 def test_the_workflows_and_examples_are_found() -> None:
-    assert {path.name for path in WORKFLOWS} == {"ci.yml", "release.yml"}
+    assert {path.name for path in WORKFLOWS} == {"ci.yml", "nightly.yml", "release.yml"}
     assert {path.stem for path in EXAMPLES} >= {"quickstart", "pull-request-gate", "services"}
 
 
