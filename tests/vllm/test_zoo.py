@@ -65,7 +65,8 @@ def test_fault_at_the_end_of_a_chunk_is_seen_where_a_prompt_ends_just_past_it(as
 
     assert trial.exit_code == 1, trial.summary
     assert "chunk" in wrong(trial)
-    assert set(wrong(trial)) <= {"cold", "chunk", "straddle"}
+    # Neighbours shift the edges of chunks, so that others may end just past one as well.
+    assert set(wrong(trial)) <= {"cold", "block", "block warm", "chunk", "straddle"}
 
 
 def test_fault_past_a_length_is_seen_in_the_longer_samples_alone(ask: Try) -> None:
