@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.bins import ALL_BINS, Bin, known_bin
 from mrcr_action.choice.fit import MARGIN, by_shard
-from mrcr_action.choice.notes import faults, shortages, unreadable, untested
+from mrcr_action.choice.notes import faults, nothing_readable, shortages, unreadable, untested
 from mrcr_action.choice.shares import level
 from mrcr_action.config.faults import parse_excluded
 from mrcr_action.daemon_thread import in_daemon_thread
-from mrcr_action.errors import DataError, MrcrError, NothingFits, NothingReadable, UsageError
+from mrcr_action.errors import DataError, MrcrError, NothingFits, UsageError
 from mrcr_action.looks import schedule_of
 from mrcr_action.plan import Ask, Candidate, Cell, Dropped, Plan
 
@@ -313,11 +313,7 @@ class CellChoice:
                 f" {', '.join(map(str, self._config.needles))} needles",
             )
         if told := self._unreadable():
-            return NothingReadable(
-                f"{self._config.dataset}: no row is left that fits into {fit.limit:,} prompt tokens"
-                f" and can be read: {told[0]}",
-                hint="docs/probe.md says what the probe can read.",
-            )
+            return nothing_readable(self._config, fit.limit, told[0])
         return NothingFits(fit.limit)
 
     def _unreadable(self) -> list[str]:

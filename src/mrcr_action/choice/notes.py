@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from mrcr_action.errors import NothingReadable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -73,6 +75,21 @@ def shortages(config: RunConfig, cells: Sequence[Cell], limit: int) -> list[str]
                 f" {rows} rows, {long} do not fit into {limit:,} prompt tokens{also}."
             )
     return found
+
+
+def nothing_readable(config: RunConfig, limit: int, told: str) -> NothingReadable:
+    """The error where every row that fits is one that the model cannot read.
+
+    Args:
+        config: names the dataset.
+        limit: most tokens of a prompt.
+        told: why the rows were left out.
+    """
+    return NothingReadable(
+        f"{config.dataset}: no row is left that fits into {limit:,} prompt tokens and can be read:"
+        f" {told}",
+        hint="docs/probe.md says what the probe can read.",
+    )
 
 
 def _usable(cell: Cell) -> int:

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mrcr_action.choice.fit import COUNTING_AHEAD, by_shard
-from mrcr_action.choice.notes import unreadable
+from mrcr_action.choice.notes import nothing_readable, unreadable
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.data.order import CHARS_PER_TOKEN
-from mrcr_action.errors import NothingFits, NothingReadable
+from mrcr_action.errors import NothingFits
 from mrcr_action.plan import Ask, Candidate, Passed, Plan
 
 if TYPE_CHECKING:
@@ -87,11 +87,7 @@ class QuotaChoice:
         fit.save()
         notes += unreadable(reasons)
         if not chosen and reasons:
-            raise NothingReadable(
-                f"{self._config.dataset}: no row is left that fits into {fit.limit:,} prompt tokens"
-                f" and can be read: {notes[-1]}",
-                hint="docs/probe.md says what the probe can read.",
-            )
+            raise nothing_readable(self._config, fit.limit, notes[-1])
         if not chosen:
             raise NothingFits(fit.limit)
         await in_daemon_thread(partial(self._shards.count, by_shard(row for row, _ in chosen)))

@@ -109,8 +109,7 @@ def _depth(record: Record) -> tuple[float, str] | None:
     wanted = record.diagnosis.wanted if record.diagnosis else None
     if wanted is None:
         return None
-    tenth = min(9, int(wanted.depth * 10))
-    return tenth, f"{tenth * 10}–{tenth * 10 + 10} %"
+    return wanted.tenth, f"{wanted.tenth * 10}–{wanted.tenth * 10 + 10} %"
 
 
 def _distance(record: Record) -> tuple[float, str] | None:

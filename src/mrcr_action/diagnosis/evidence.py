@@ -72,6 +72,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     distance: int | None = None
     """About how many tokens lie from its beginning to the end of the prompt."""
 
+    @property
+    def tenth(self) -> int:
+        """The tenth of the conversation that it begins in, from 0 to 9."""
+        return min(9, int(self.depth * 10))
+
 
 class FirstWrong(msgspec.Struct, frozen=True, kw_only=True):
     """The first character that is not the answer's, or that is missing."""

@@ -39,7 +39,7 @@ FILLERS = (60, 200)
 """Bytes of any other piece."""
 
 MOST_ALIKE = 8
-"""Equal requests that the probe can tell apart, whether they are asked for or not."""
+"""Equal requests in a row: the probe reads more of them, of which it can be asked for so many."""
 
 _PAIR = 4
 """Tokens that the chat template adds to a request and its reply."""

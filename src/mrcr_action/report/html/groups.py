@@ -70,8 +70,7 @@ def by_depth(records: Iterable[Record], protocol: str) -> dict[int, Group]:
     found: dict[int, list[Record]] = {}
     for record in records:
         if record.diagnosis is not None and record.diagnosis.wanted is not None:
-            tenth = min(int(record.diagnosis.wanted.depth * TENTHS), TENTHS - 1)
-            found.setdefault(tenth, []).append(record)
+            found.setdefault(record.diagnosis.wanted.tenth, []).append(record)
     return {tenth: group(found[tenth], protocol) for tenth in sorted(found)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mrcr_action.config.thresholds import AT_MOST
 from mrcr_action.report.diagnosis import suspicions
 from mrcr_action.report.html.faults import suspected
 from mrcr_action.report.html.groups import by_kind
@@ -22,8 +23,6 @@ WORDS = {
     "inconclusive": ("?", "MRCR is inconclusive"),
     "measured": ("·", "MRCR measured, nothing gated"),
 }
-
-AT_MOST = frozenset({"truncation_rate", "failure_rate"})
 
 MOST_KINDS = 3
 """Kinds of fault that the head names, the most frequent ones."""
