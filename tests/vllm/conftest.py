@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from tests.vllm.cpu import all_cores, fast_dtype
 from tests.vllm.rows import rows
 from tests.vllm.running import START_SECONDS, Running, free_port, healthy
 
@@ -39,7 +40,7 @@ def vllm() -> str:
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the probe and its rows, to run configurations in."""
     folder = tmp_path_factory.mktemp("vllm")
-    build(folder / "probe", max_len=32768)
+    build(folder / "probe", dtype=fast_dtype(), max_len=32768)
     write_parquet(rows(), folder / "rows")
     return folder
 
@@ -48,7 +49,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(vllm: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What ``mrcr`` is started with: this machine's environment, its vLLM, caches of its own."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MRCR_", "HF_", "VLLM_"))}
-    return kept | {
+    return {
+        **kept,
+        **all_cores(),
         "MRCR_VLLM": vllm,
         "MRCR_CACHE": str(tmp_path_factory.mktemp("cache")),
         "HF_HOME": str(tmp_path_factory.mktemp("hub")),

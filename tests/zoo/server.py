@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import httpx
 import psutil
+from tests.vllm.cpu import all_cores, fast_dtype
 from tests.vllm.running import START_SECONDS, free_port, healthy
 
 from mrcr_action.data.writer import write_parquet
@@ -50,7 +51,7 @@ class Workplace:
         """Write the probe and its rows, unless they are there."""
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "probe").exists():
-            build(folder / "probe", max_len=32768)
+            build(folder / "probe", dtype=fast_dtype(), max_len=32768)
         write_parquet(rows(name="zoo", fillers=FILLERS), folder / "rows")
         return cls(folder, vllm)
 
@@ -75,6 +76,7 @@ class Workplace:
             "HF_HUB_OFFLINE": "1",
             "VLLM_CPU_KVCACHE_SPACE": "2",
             "VLLM_NO_USAGE_STATS": "1",
+            **all_cores(),
         }
 
     @property
