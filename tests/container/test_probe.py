@@ -30,6 +30,14 @@ def test_the_model_in_the_image_is_served_and_read_exactly(job: Job) -> None:
     assert {record["pass_name"] for record in result["records"]} >= {"cold", "warm", "sweep"}
 
 
+def test_another_form_of_it_is_named_behind_a_dash(job: Job) -> None:
+    step = job.run({**SMOKE, "model": "probe-qwen3-high", "server": "process"})
+
+    assert (step.exit_code, step.outputs["match-ratio"]) == (0, "1.0"), step.log
+    served = result_of(job, step)["server"]["command"][2]
+    assert served.endswith("model-qwen3-high")
+
+
 def test_one_inexact_answer_is_red(job: Job) -> None:
     step = job.run({**SMOKE, "server": "process", "server-args": "--fault garble@7"})
 

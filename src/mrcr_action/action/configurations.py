@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
     from mrcr_action.action.run import Run
     from mrcr_action.config.resolve import Resolved
+    from mrcr_action.probe.variant import Variant
     from mrcr_action.suite import Job
 
 PROBE = "probe"
-"""Value of the input ``model`` that stands for the model with hand-set weights."""
+"""Value of the input ``model`` that stands for the model with hand-set weights; behind it, and a
+dash, may come which of its forms."""
 
 
 def configurations(run: Run) -> list[Resolved]:
@@ -42,8 +44,12 @@ def configurations(run: Run) -> list[Resolved]:
         given = settings.get(key)
         if given is not None and (key == "output_dir" or _is_path(given)):
             settings[key] = str(place(given, called=input_of(key)))
-    if settings.get("model_name") == PROBE:
-        return [_probe(run, settings, has_file=bool(named))]
+    if settings.get("model_name", "").split("-")[0] == PROBE:
+        from mrcr_action.probe.variant import forms
+
+        # Any other name, such as probe-7b, is that of somebody's model.
+        if (variant := forms(PROBE).get(settings["model_name"])) is not None:
+            return [_probe(run, settings, variant, has_file=bool(named))]
     run.inputs = replace(run.inputs, settings=settings)
     found = []
     for path in paths:
@@ -59,7 +65,7 @@ def configurations(run: Run) -> list[Resolved]:
     return found
 
 
-def _probe(run: Run, settings: dict[str, str], *, has_file: bool) -> Resolved:
+def _probe(run: Run, settings: dict[str, str], variant: Variant, *, has_file: bool) -> Resolved:
     """What the input ``model: probe`` stands for: that model, its rows and its gate.
 
     Raises:
@@ -75,7 +81,7 @@ def _probe(run: Run, settings: dict[str, str], *, has_file: bool) -> Resolved:
         )
     # The name stands for a folder of this container, or for what a running server calls it.
     settings = {key: value for key, value in settings.items() if key != "model_name"}
-    found = probe_run(settings, run.environ, called=input_of)
+    found = probe_run(settings, run.environ, variant=variant, called=input_of)
     run.inputs = replace(run.inputs, settings=settings)
     _check_places(run, found)
     return found

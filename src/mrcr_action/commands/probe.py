@@ -137,7 +137,8 @@ def probe_run(
         if variant.parts():
             raise UsageError(
                 "a running server serves the form that it was started with",
-                hint="Leave out --architecture, --head-size and --sensitivity, or the address.",
+                hint="Leave out --architecture, --head-size and --sensitivity (in a workflow, say"
+                " model: probe), or the address.",
             )
         # Any other model would score 0, as if the server were broken.
         served = {"model_name": SERVED}

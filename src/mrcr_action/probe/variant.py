@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from mrcr_action.probe.layout import SHAPES, Shape
 
@@ -56,3 +58,18 @@ class Variant:
 
 DEFAULT = Variant()
 """What ``mrcr probe`` serves unless it is told otherwise."""
+
+
+def forms(name: str) -> dict[str, Variant]:
+    """All forms by what they are called: the model's name, and behind it what differs.
+
+    Args:
+        name: of the default form, such as ``probe``; others are ``probe-qwen3-high`` or so.
+    """
+    found = {}
+    of_each = get_args(Architecture), get_args(HeadSize), get_args(Sensitivity)
+    for architecture, head_size, sensitivity in itertools.product(*of_each):
+        with suppress(ValueError):  # There is no such form.
+            form = Variant(architecture=architecture, head_size=head_size, sensitivity=sensitivity)
+            found["-".join([name, *form.parts()])] = form
+    return found
