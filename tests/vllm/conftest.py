@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from contextlib import contextmanager
@@ -40,7 +41,7 @@ def vllm() -> str:
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the probe and its rows, to run configurations in."""
     folder = tmp_path_factory.mktemp("vllm")
-    build(folder / "probe", dtype=fast_dtype(), max_len=32768)
+    build(folder / "probe", max_len=32768)
     write_parquet(rows(), folder / "rows")
     return folder
 
@@ -52,7 +53,7 @@ def environment(vllm: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     return {
         **kept,
         **all_cores(),
-        "MRCR_VLLM": vllm,
+        "MRCR_VLLM": str(_fast(vllm, tmp_path_factory.mktemp("bin") / "vllm")),
         "MRCR_CACHE": str(tmp_path_factory.mktemp("cache")),
         "HF_HOME": str(tmp_path_factory.mktemp("hub")),
         "HF_HUB_OFFLINE": "1",
@@ -90,6 +91,19 @@ def small_server(serve: Serve) -> Iterator[str]:
     """Address of a running vLLM with a window of 1,024 tokens."""
     with serve("--max-model-len", "1024") as url:
         yield url
+
+
+def _fast(vllm: str, path: Path) -> Path:
+    """Write a command that is vLLM's and computes in the fast dtype, unless it is told another.
+
+    vLLM itself computes in bfloat16 even where a model is stored in float32.
+    """
+    words = f'{shlex.quote(vllm)} serve "$2" --dtype {fast_dtype()} "${{@:3}}"'
+    path.write_text(
+        f'#!/bin/bash\n[ "$1" = serve ] && exec {words}\nexec {shlex.quote(vllm)} "$@"\n'
+    )
+    path.chmod(0o755)
+    return path
 
 
 @contextmanager

@@ -34,6 +34,7 @@ FLAGS = (
     *("--served-model-name", "probe", "--enforce-eager"),
     *("--max-model-len", str(WINDOW), "--max-num-batched-tokens", str(CHUNK)),
     "--enable-prompt-tokens-details",
+    *("--dtype", fast_dtype()),
 )
 """Of a healthy server."""
 
@@ -51,7 +52,7 @@ class Workplace:
         """Write the probe and its rows, unless they are there."""
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "probe").exists():
-            build(folder / "probe", dtype=fast_dtype(), max_len=32768)
+            build(folder / "probe", max_len=32768)
         write_parquet(rows(name="zoo", fillers=FILLERS), folder / "rows")
         return cls(folder, vllm)
 
