@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -103,4 +104,6 @@ def _output(fault: ZooFault, plan: PlanName) -> Path:
 
 
 if __name__ == "__main__":
+    # So that a call that is terminated stops its server.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())
