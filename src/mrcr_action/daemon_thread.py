@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from mrcr_action.cache import remove_temporary
 
@@ -26,26 +26,31 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
     import asyncio
 
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+    # An error is handed over as a value: a future that is given StopIteration is never done.
+    future: asyncio.Future[tuple[T, None] | tuple[None, BaseException]] = loop.create_future()
 
-    def settle(setter: Callable[[Any], None], value: Any) -> None:
+    def settle(outcome: tuple[T, None] | tuple[None, BaseException]) -> None:
         if not future.done():
-            setter(value)
+            future.set_result(outcome)
 
     def body() -> None:
+        outcome: tuple[T, None] | tuple[None, BaseException]
         try:
-            outcome: tuple[Callable[[Any], None], Any] = (future.set_result, work())
+            outcome = (work(), None)
         except BaseException as error:
             # Carried over to the waiting task.
-            outcome = (future.set_exception, error)
+            outcome = (None, error)
         try:
-            loop.call_soon_threadsafe(settle, *outcome)
+            loop.call_soon_threadsafe(settle, outcome)
         except RuntimeError:
             # The loop is closed: nobody waits any more.
             return
 
     threading.Thread(target=body, daemon=True, name=_NAME).start()
-    return await future
+    value, error = await future
+    if error is not None:
+        raise error
+    return cast("T", value)
 
 
 def leave_work_behind(code: int) -> None:
