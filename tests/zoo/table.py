@@ -27,12 +27,12 @@ def table(rows: Sequence[Row], plans: Sequence[PlanName]) -> str:
     """A table of all that was tried, a line a fault."""
     head = ["fault", "what is broken"]
     for plan in plans:
-        head += [TITLES[plan], "first", "wrong of asked", "s"]
+        head += [TITLES[plan], "first", "wrong of asked", "came back as", "s"]
     lines = [head, ["---"] * len(head)]
     for fault, trials in rows:
         line = [f"`{fault.name}`", markdown(fault.what)]
         for plan in plans:
-            line += cells(fault, trials[plan]) if plan in trials else [NOTHING] * 4
+            line += cells(fault, trials[plan]) if plan in trials else [NOTHING] * 5
         lines.append(line)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -49,6 +49,7 @@ def cells(fault: ZooFault, trial: Trial) -> list[str]:
         colour,
         NOTHING if trial.first_wrong is None else str(trial.first_wrong),
         wrong or f"0/{trial.asked}",
+        ", ".join(f"{form} {count}" for form, count in trial.forms.items()) or NOTHING,
         f"{trial.seconds:.0f}",
     ]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import yaml
 from tests.zoo.server import FLAGS
 
+from mrcr_action.diagnosis.breakdown import forms_of
+from mrcr_action.diagnosis.probe_parts import parts_of
 from mrcr_action.result import decode_result
 
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ class Trial:
     """Requests that a fault of the plugin really struck."""
     seconds: float
     """Of the asking alone."""
+    forms: dict[str, int] = field(default_factory=dict)
+    """Wrong answers by what came back, the most frequent first."""
+    parts: list[str] = field(default_factory=list)
+    """What `mrcr probe` says of the part that broke."""
 
     @property
     def colour(self) -> str:
@@ -125,6 +131,7 @@ def _run(place: Workplace, arguments: Sequence[str], output: Path) -> Trial:
     # The journal has them in the order in which their answers came.
     answers = [by_ask[json.loads(line)["ask"]] for line in lines]
     wrong = [at for at, record in enumerate(answers, start=1) if is_wrong(record)]
+    inexact = [record for record in result.records if is_wrong(record)]
     return Trial(
         exit_code=done.returncode,
         summary=result.verdict.summary,
@@ -132,6 +139,8 @@ def _run(place: Workplace, arguments: Sequence[str], output: Path) -> Trial:
         first_wrong=wrong[0] if wrong else None,
         struck=place.struck,
         seconds=result.timeline.ask,
+        forms=dict(forms_of(inexact).most_common()),
+        parts=parts_of(inexact),
     )
 
 
