@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,14 @@ def test_sliding_window_fails_long_rows_only_while_health_stays_green(
     assert [r.grade is not None and r.grade.exact for r in long] == [False] * 6
     assert run.result.verdict.summary.startswith("MRCR thresholds failed: match_ratio_n2: ")
     assert JUnitXml.fromfile(str(run.output / "junit.xml")).failures == 3
+    # The boundary lies between the longest row that is right and the shortest that is wrong.
+    told = re.search(
+        r"All wrong answers are to .*? ([\d,]+) tokens .*?up to ([\d,]+), are all exact",
+        (run.output / "summary.md").read_text(),
+    )
+    assert told is not None
+    above, below = (int(number.replace(",", "")) for number in told.groups())
+    assert below <= 512 < above <= min(record.prompt_tokens or 0 for record in long)
 
 
 def test_file_in_the_format_of_vllm_runs_unchanged(start: Callable[..., Running]) -> None:
