@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from mrcr_action.plan import Plan
     from mrcr_action.result import Result
 
-COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "measured": "cyan"}
 
 
 def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None = None) -> None:
     """Print the table of buckets, the verdict, and where the reports are."""
     stream = stream or sys.stdout
     say = Printer(stream)
+    if result.verdict.conclusion == "measured":  # lest what follows be taken for a verdict
+        say(one_line(result.verdict.summary), colour=COLOURS["measured"])
     say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
     say(cost_line(result))
     _show_tables(say, result)
