@@ -1,4 +1,4 @@
-"""A plan in parts, for several machines: which samples each one asks, and what it says of them. Pure.
+"""A plan in parts, for several machines: which samples each asks, what it says of them. Pure.
 
 The whole plan is made first, as without parts, then dealt out cell by cell. The parts are disjoint,
 all of them together are the plan, and each holds the same number of every cell, give or take one.
