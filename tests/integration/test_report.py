@@ -136,9 +136,6 @@ def test_without_the_journal_the_page_lacks_texts_and_that_is_said(
     assert (folder / "report.html").stat().st_size < whole
 
 
-Edit = "Callable[[dict[str, Any]], None]"
-
-
 def version(document: dict[str, Any], number: int) -> None:
     document["schema_version"] = number
 

@@ -192,9 +192,9 @@ def test_a_part_without_its_journal_is_merged_without_its_texts(
 
 
 def test_a_baseline_is_compared_with_all_parts_together(
-    mrcr: Mrcr, forgetful: StandIn, start_standin: StartStandIn, dataset: Path
+    mrcr: Mrcr, start_standin: StartStandIn, dataset: Path
 ) -> None:
-    healthy = start_standin()
+    healthy, forgetful = start_standin(), start_standin("--fault", "window=500")
     assert run(mrcr, healthy, dataset, "healthy").code == 0
     for number in (1, 2):
         more = ("--shard", f"{number}/2", "--baseline", "healthy")
@@ -243,7 +243,7 @@ def test_a_part_whose_server_cannot_be_reached_is_an_error_and_no_green_one(
     ("flags", "told"),
     [
         (("--shard", "3/2"), "--shard: 3/2: there are 2 parts, numbered from 1"),
-        (("--shard", "0/2"), "--shard: 0/2: expected a part of how many, such as 2/4"),
+        (("--shard", "0/2"), "--shard: '0/2': expected a part of how many, such as 2/4"),
         (("--shard", "half"), "expected a part of how many, such as 2/4"),
         (("--shard", "1/2", "--stop-when", "failed"), "--stop-when: failed: with shard, no part"),
         (("--shard", "1/2", "--small-pool"), "--small-pool: with shard"),
@@ -257,6 +257,21 @@ def test_a_shard_that_cannot_be_is_refused(
 
     assert ended.code == 2, ended.said
     assert told in ended.said
+
+
+def test_thresholds_are_made_of_all_samples_and_not_of_a_part(mrcr: Mrcr) -> None:
+    ended = mrcr("calibrate", mrcr.config("model"), "--shard", "1/2")
+
+    assert ended.code == 2
+    assert "shard: 1/2: thresholds are made of all samples" in ended.stderr
+
+
+def test_a_part_is_no_baseline(parts: dict[str, list[Ended]], shared_mrcr: Mrcr) -> None:
+    assert len(parts) == 2
+    ended = shared_mrcr("run", "--base-url", "http://127.0.0.1:9", "--baseline", "meets-1")
+
+    assert ended.code == 2
+    assert "baseline: meets-1/result.json: shard: 1/3: it is one part of a plan" in ended.stderr
 
 
 def test_the_usual_passes_leave_out_in_a_part_what_a_part_cannot_do(
