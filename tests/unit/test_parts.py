@@ -113,8 +113,10 @@ def test_another_question_makes_another_plan(change: dict[str, Any]) -> None:
 
 
 def test_what_a_part_plans_of_each_cell_is_its_own_and_none_is_missing() -> None:
-    cells = (build_cell(2, "8K-16K", planned=1, requested=True),)
-    cells += (build_cell(2, "16K-32K", planned=0, requested=True, fitting=0),)
+    cells = (
+        build_cell(2, "8K-16K", planned=1, requested=True),
+        build_cell(2, "16K-32K", planned=0, requested=True, fitting=0),
+    )
     records = [build_record(0), build_record(1, n_needles=4)]
     plan = build_plan(records, CONFIG, cells=cells, quotas={2: 1, 4: 1})
 

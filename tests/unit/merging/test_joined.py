@@ -55,6 +55,16 @@ def test_without_a_part_nothing_is_judged_and_it_is_named() -> None:
     assert (result.buckets[0].graded, result.buckets[0].wanted) == (8, 12)
 
 
+def test_a_failure_that_few_samples_are_enough_for_stands_without_a_part() -> None:
+    config = msgspec.structs.replace(CONFIG, thresholds=0.95, min_samples=6)
+    result = merged(piece(1, config=config), piece(3, config=config))
+
+    assert exit_code(result) == ExitCode.FAIL
+    config = msgspec.structs.replace(config, thresholds=0.1)
+    passing = merged(piece(1, config=config), piece(3, config=config))
+    assert exit_code(passing) == ExitCode.CANNOT_JUDGE
+
+
 @pytest.mark.parametrize("code", [ExitCode.CANNOT_JUDGE, ExitCode.USAGE, ExitCode.CANCELLED])
 def test_a_part_that_was_stopped_leaves_no_verdict(code: ExitCode) -> None:
     problem = Problem(kind="ServerError", message="the server died", exit_code=code)
@@ -100,12 +110,12 @@ def told(prompt: int, usage: float, **changes: object) -> Telemetry:
 
 
 def test_tokens_and_seconds_are_sums_and_peaks_the_highest() -> None:
-    result = merged(*(piece(n, telemetry=told(100 * n, 0.1 * n)) for n in (1, 2, 3)))
+    result = merged(*(piece(n, telemetry=told(100 * n, 0.25 * n)) for n in (1, 2, 3)))
 
     assert result.telemetry is not None
     (server,) = result.telemetry.servers
     assert server.counted == Counted(prompt_tokens=600, preemptions=3, finished={"stop": 6})
-    assert server.peaks == Peaks(samples=9, kv_cache_usage=pytest.approx(0.3), running=8)
+    assert server.peaks == Peaks(samples=9, kv_cache_usage=0.75, running=8)
     assert result.telemetry.answers == 12
     assert result.timeline.total == 180.0
     assert (result.latency, result.total_output_tokens) == (12.0, 1200)
