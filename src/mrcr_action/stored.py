@@ -62,7 +62,10 @@ def files_in(name: str) -> list[tuple[str, Path]]:
         DataError: it is a folder without one.
     """
     path = Path(name)
-    several = sorted(path.glob(f"*/{RESULT_FILE}")) if not (path / RESULT_FILE).exists() else []
+    several: list[Path] = []
+    # As in `file_of`: a name may be too long for the methods of a path.
+    if os.path.isdir(path) and not (path / RESULT_FILE).exists():  # noqa: PTH112
+        several = sorted(path.glob(f"*/{RESULT_FILE}"))
     if not several:
         return [("", file_of(name, wanted="one"))]
     dated = [(_began(file), _modified(file), file.parent.name, file) for file in several]

@@ -170,6 +170,7 @@ def test_a_result_of_another_version_or_broken_is_named_with_its_key(
     ("arguments", "code", "told"),
     [
         (("nowhere",), 3, "nowhere: cannot be read: No such file or directory"),
+        (("n" * 300,), 3, "n: cannot be read: File name too long"),
         ((".",), 0, ""),
         (("one", "two"), 2, "2 results are named, and no folder for their reports"),
         (("one", "--html", "a.html", "--output-dir", "b"), 2, "a single report is named too"),
