@@ -61,6 +61,30 @@ examples:
 """
 
 
+REPORT_EPILOG = """\
+No server is asked, and no verdict is changed: exit code 0 when the reports are written, 3 when a
+result cannot be read. The texts of the answers come from the samples.jsonl beside each result; a
+report for a browser has none of them where it is gone. See docs/report.md.
+
+examples:
+  mrcr report mrcr-results                                    anew, in their place
+  mrcr report mrcr-results --html page.html                   one of them, elsewhere
+  mrcr report night-1 night-2 night-3 --output-dir nights     several results side by side
+"""
+
+
+MERGE_EPILOG = """\
+The parts of one plan, each measured with `mrcr run --shard K/N`, become what one run would have
+found: the same statistics, verdict, reports and exit code. Parts of different configurations,
+models, servers or plans are refused (2), and so is a part that is missing (3). See
+docs/sharding.md.
+
+examples:
+  mrcr merge part-1 part-2 part-3 part-4
+  mrcr merge parts/*                                          wherever the parts were put
+"""
+
+
 PROBE_EPILOG = """\
 The model's weights were set by hand such that it answers every MRCR question exactly: one inexact
 answer, and the server has read a prompt wrongly. Nothing is downloaded, and its 42 MB load in
@@ -106,6 +130,8 @@ def make_parser() -> argparse.ArgumentParser:
     _command(commands, "plan", _fill_plan, "show what a run would ask, without asking it")
     _command(commands, "calibrate", _fill_calibrate, "write thresholds that a healthy server meets")
     _command(commands, "compare", _fill_compare, "say what changed from one result to another")
+    _command(commands, "report", _fill_report, "write the reports of results again")
+    _command(commands, "merge", _fill_merge, "take the parts of one plan (--shard) to a verdict")
     _command(commands, "probe", _fill_probe, "gate a server with a model that reads perfectly")
     commands.add_parser(
         "data", help="fetch, check and list samples, for use without a network"
@@ -199,6 +225,44 @@ def _fill_compare(compare: argparse.ArgumentParser) -> None:
         " no chance is a regression)",
     )
     compare.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _fill_report(report: argparse.ArgumentParser) -> None:
+    report.epilog = REPORT_EPILOG
+    report.formatter_class = argparse.RawDescriptionHelpFormatter
+    report.add_argument(
+        "results", nargs="+", metavar="RESULT", help="a result.json, or the folder with it"
+    )
+    report.add_argument(
+        "--output-dir",
+        metavar="DIR",
+        help="folder for all reports (default: that of the result, if there is one only)",
+    )
+    for name, metavar, what in (
+        ("html", "FILE", "the page for a browser"),
+        ("junit", "FILE", "JUnit XML"),
+        ("summary", "FILE", "the summary in Markdown"),
+    ):
+        report.add_argument(f"--{name}", metavar=metavar, help=f"only write {what}, to this file")
+
+
+def _fill_merge(merge: argparse.ArgumentParser) -> None:
+    merge.epilog = MERGE_EPILOG
+    merge.formatter_class = argparse.RawDescriptionHelpFormatter
+    merge.add_argument(
+        "results", nargs="+", metavar="RESULT", help="a part's result.json, or the folder with it"
+    )
+    merge.add_argument(
+        "--output-dir",
+        default="mrcr-results",
+        metavar="DIR",
+        help="folder for the reports (default: mrcr-results)",
+    )
+    merge.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="report on the parts that are there; the verdict is inconclusive then, or a failure",
+    )
 
 
 def _fill_probe(probe: argparse.ArgumentParser) -> None:

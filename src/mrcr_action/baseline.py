@@ -79,6 +79,12 @@ def read_baseline(config: RunConfig) -> Baseline | None:
         graded = graded_in(samples_of(result, str(path)))
     except DataError as error:
         raise UsageError(f"baseline: {error}", hint=error.hint) from error
+    if result.part is not None:
+        of = f"{result.part.number}/{result.part.count}"
+        raise UsageError(
+            f"baseline: {path}: shard: {of}: it is one part of a plan",
+            hint="Name what `mrcr merge` made of all parts.",
+        )
     if not graded:
         raise UsageError(
             f"baseline: {path}: none of its samples was graded",

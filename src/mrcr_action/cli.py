@@ -137,6 +137,24 @@ def _compare(options: argparse.Namespace) -> int:
     )
 
 
+def _report(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.report import report_command
+
+    return report_command(
+        options.results,
+        options.output_dir,
+        files={name: getattr(options, name) for name in ("html", "junit", "summary")},
+    )
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from mrcr_action.commands.merge import merge_command
+
+    return merge_command(
+        options.results, Path(options.output_dir), allow_missing=options.allow_missing
+    )
+
+
 def _data_fetch(options: argparse.Namespace) -> int:
     from mrcr_action.commands.data import fetch_command
     from mrcr_action.config.flags import given_flags
@@ -201,6 +219,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "plan": _plan,
     "calibrate": _calibrate,
     "compare": _compare,
+    "report": _report,
+    "merge": _merge,
     "probe": _probe,
     "data fetch": _data_fetch,
     "data check": _data_check,

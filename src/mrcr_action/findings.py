@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -19,6 +19,7 @@ from mrcr_action.gate import judge
 from mrcr_action.logit_margin import margin_checks, unknown_margin
 from mrcr_action.looks import taken
 from mrcr_action.margins import one_sample_decides
+from mrcr_action.parts import unjudged
 from mrcr_action.publish import mask_arguments, publishable, without_password
 from mrcr_action.result import (
     CacheInfo,
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from mrcr_action.config import RunConfig
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.plan import Plan
-    from mrcr_action.result import Bucket, Check
-    from mrcr_action.server import Server
+    from mrcr_action.result import Bucket, Check, Part
+    from mrcr_action.server import RouteName
     from mrcr_action.telemetry.document import ServerTelemetry
     from mrcr_action.template import Preflight
 
@@ -67,6 +68,8 @@ class Findings:
     data: DataInfo | None = None
     preflight: Preflight | None = None
     plan: Plan | None = None
+    part: Part | None = None
+    """Which part of a larger plan it is; None where it is the whole one."""
     cache: CacheInfo | None = None
     problem: Problem | None = None
     stopped: bool = False
@@ -82,8 +85,23 @@ class Findings:
     begin: float = field(default_factory=time.perf_counter)
 
 
+class Described(Protocol):
+    """What a result says of a server that has nothing to do with its answers."""
+
+    @property
+    def route(self) -> RouteName: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def image(self) -> str | None: ...
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def command(self) -> tuple[str, ...]: ...
+
+
 def result_of(
-    found: Findings, resolved: Resolved, server: Server, *, invocation: tuple[str, ...]
+    found: Findings, resolved: Resolved, server: Described, *, invocation: tuple[str, ...]
 ) -> Result:
     """The document about what was found, whole or partial.
 
@@ -103,7 +121,11 @@ def result_of(
     coverage = coverage_of(found.plan, records)
 
     def verdict(*further: Check) -> Verdict:
-        judged, problem = judge(buckets, config, coverage, (*held, *further)), found.problem
+        problem = found.problem
+        if found.part is not None:
+            judged = unjudged(found.part, buckets, config)
+        else:
+            judged = judge(buckets, config, coverage, (*held, *further))
         cancelled = problem is not None and problem.exit_code == ExitCode.CANCELLED
         if problem is None or (judged.conclusion == "fail" and not cancelled):
             return judged
@@ -160,6 +182,9 @@ def result_of(
         cache=found.cache,
         rounds=rounds,
         plan=found.plan,
+        part=None
+        if found.part is None
+        else msgspec.structs.replace(found.part, notes=tuple(found.notes)),
         preflight=found.preflight,
         coverage=coverage,
         auc=areas_of(coverage) if config.protocol == "openai" else (),
@@ -187,14 +212,15 @@ def result_of(
             *unknown_cache(rounds),
             *not_cold(found.plan, records),
             *unsure_falls(rounds, config),
-            *one_sample_decides(first, config),
+            # A part has fewer samples than its thresholds are meant for.
+            *(one_sample_decides(first, config) if found.part is None else ()),
             *cut_notes(records, config),
             *unknown_margin(records, config),
-            *stale,
+            *(stale if found.part is None else ()),
         ),
         records=tuple(records),
     )
-    if found.baseline is None:
+    if found.baseline is None or found.part is not None:
         return result
     against = compared(found.baseline, result)
     return msgspec.structs.replace(result, verdict=verdict(check_of(against)), baseline=against)

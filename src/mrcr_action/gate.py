@@ -32,6 +32,7 @@ EXIT_CODES: dict[Conclusion, ExitCode] = {
     "pass": ExitCode.PASS,
     "fail": ExitCode.FAIL,
     "inconclusive": ExitCode.CANNOT_JUDGE,
+    "measured": ExitCode.PASS,
 }
 
 MOST_NAMED = 6

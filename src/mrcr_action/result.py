@@ -27,7 +27,8 @@ from mrcr_action.template import Preflight
 
 SCHEMA_VERSION = 1
 
-Conclusion = Literal["pass", "fail", "inconclusive"]
+Conclusion = Literal["pass", "fail", "inconclusive", "measured"]
+"""``measured``: of one part of a plan, which is judged with the others; see `mrcr_action.parts`."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -327,6 +328,25 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.after}: {self.why}"
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the parts that a plan was split into (``shard``)."""
+
+    number: int
+    """From 1."""
+    count: int
+    """Parts in all."""
+    plan_sha256: str
+    """Of the samples of the whole plan and how they are asked, in whatever order; the same in every
+    part."""
+    whole: Plan
+    """The plan that was split."""
+    notes: tuple[str, ...] = ()
+    """Those of the result's notes that are not about the answers of this part."""
+
+    def __str__(self) -> str:
+        return f"part {self.number} of {self.count}"
+
+
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """The result fields of vLLM's own script, by its names."""
 
@@ -364,6 +384,8 @@ class Result(Measured, frozen=True, kw_only=True):
     cache: CacheInfo | None = None
     """The server's KV cache; None where the run did not come so far."""
     plan: Plan | None
+    part: Part | None = None
+    """Which part of a larger plan this one is; None for a whole run."""
     preflight: Preflight | None = None
     """What a tiny request showed of the chat template; None where the run did not come so far."""
     coverage: tuple[Coverage, ...] = ()

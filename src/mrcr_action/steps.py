@@ -19,6 +19,7 @@ from mrcr_action.errors import ServerError
 from mrcr_action.extension import extended, more_wanted
 from mrcr_action.findings import buckets_in
 from mrcr_action.gate import check_cells
+from mrcr_action.parts import split
 from mrcr_action.preflight import preflight
 from mrcr_action.proxies import is_loopback
 from mrcr_action.publish import without_password
@@ -166,6 +167,11 @@ class Steps:
         check_cells(found.plan)
         if found.baseline is not None:
             check_plan(found.baseline, found.preflight, found.plan)
+        if self.config.shard_of is not None:
+            found.part, found.plan = split(found.plan, *self.config.shard_of)
+            asks = len(found.part.whole.asks)
+            self.progress.stage("part", f"{found.part}, of a plan of {asks} requests")
+            self.progress.planned(found.plan)
 
     async def _plan(self, client: Client, server: Server, *, can_restart: bool) -> None:
         config, found = self.config, self.found
@@ -200,7 +206,8 @@ class Steps:
             plan = with_pool(plan, config, cache, own=can_restart, window=window)
         found.plan = plan
         found.notes.extend(plan.notes)
-        self.progress.planned(plan)
+        if config.shard is None:
+            self.progress.planned(plan)
 
     def _asks(self, *, of_pool: bool) -> list[Ask]:
         """What is meant for a server."""

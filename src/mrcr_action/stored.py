@@ -52,6 +52,63 @@ def file_of(name: str, *, wanted: str = "two") -> Path:
     return path / RESULT_FILE
 
 
+def files_in(name: str) -> list[tuple[str, Path]]:
+    """Every result that a name stands for, with the subfolder that it lies in; "" for none.
+
+    A run of several configurations has a subfolder for each; they come in the order in which the
+    configurations were run, as far as that can be told.
+
+    Raises:
+        DataError: it is a folder without one.
+    """
+    path = Path(name)
+    several: list[Path] = []
+    # As in `file_of`: a name may be too long for the methods of a path.
+    if os.path.isdir(path) and not (path / RESULT_FILE).exists():  # noqa: PTH112
+        several = sorted(path.glob(f"*/{RESULT_FILE}"))
+    if not several:
+        return [("", file_of(name, wanted="one"))]
+    dated = [(_began(file), _modified(file), file.parent.name, file) for file in several]
+    return [(folder, file) for _, _, folder, file in sorted(dated)]
+
+
+class _Began(msgspec.Struct):
+    started: str
+
+
+def _began(path: Path) -> str:
+    """When a run began; of what is no result, which is refused later, nothing."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Began).started
+    except (OSError, ValueError, RecursionError):
+        return ""
+
+
+def _modified(path: Path) -> int:
+    """Tells runs of one second apart, where nobody copied the files."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def read_result(path: Path) -> Result:
+    """The result in a file.
+
+    Raises:
+        DataError: it cannot be read, is none, or is of another schema version.
+    """
+    text = text_of(path)
+    version = version_of(path, text)
+    if version != SCHEMA_VERSION:
+        newer = "a newer" if version > SCHEMA_VERSION else "an older"
+        raise DataError(
+            f"{path}: schema_version: {version}, and this mrcr reads {SCHEMA_VERSION}",
+            hint=f"It was written by {newer} mrcr; take one that reads it.",
+        )
+    return decoded(path, text)
+
+
 def text_of(path: Path) -> bytes:
     """The content of a file.
 

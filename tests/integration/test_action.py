@@ -174,6 +174,15 @@ def test_without_a_threshold_the_job_is_warned(attached: Callable[..., Step]) ->
     assert (annotation.level, annotation.title) == ("warning", "MRCR gated nothing")
 
 
+def test_a_part_of_a_plan_is_measured_without_a_warning(attached: Callable[..., Step]) -> None:
+    step = attached(shard="2/3", thresholds="1")
+
+    assert step.code == 0, step.text
+    assert (step.outputs["passed"], step.outputs["conclusion"]) == ("", "measured")
+    assert "Part 2 of 3: measured, judged by mrcr merge" in step.summary
+    assert "gated nothing" not in step.text
+
+
 def test_annotations_can_be_switched_off(attached: Callable[..., Step]) -> None:
     step = attached("garble", annotations="false")
 

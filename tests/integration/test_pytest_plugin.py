@@ -72,6 +72,19 @@ def test_every_configuration_is_one_test_and_fails_with_the_commands_verdict(
     assert "MRCR thresholds failed: match_ratio: 0.0000 < 0.9000 - 0.0500" in by_command.stdout
 
 
+def test_a_part_of_a_plan_has_neither_passed_nor_failed(
+    mrcr: Mrcr, run_pytest: Pytest, start_standin: StartStandIn, dataset: Path
+) -> None:
+    keys = {"dataset": str(dataset), "num_samples": 6, "match_ratio_threshold": 1.0}
+    mrcr.list_of(mrcr.config("part", base_url=start_standin().url, shard="1/2", **keys))
+
+    ended = run_pytest("--config-list-file=list.txt", "-rs")
+
+    assert ended.returncode == 0, ended.stdout
+    assert "1 skipped" in ended.stdout
+    assert "Part 1 of 2: measured, judged by mrcr merge" in ended.stdout
+
+
 def test_the_list_is_collected_beside_the_paths_that_are_named(
     mrcr: Mrcr, run_pytest: Pytest
 ) -> None:

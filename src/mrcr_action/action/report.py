@@ -109,7 +109,8 @@ def _annotate(run: Run, code: ExitCode, error: MrcrError | None, fail_on: FailOn
         run.commands.annotate("error", "MRCR was cancelled", "It was cancelled before it began.")
     for note in annotations_of(run.results, MOST_ANNOTATIONS - 1, fail_on=fail_on):
         run.commands.annotate(note.level, note.title, note.message, file=note.file)
-    ungated = [result.name for result in run.results if not _is_gated(result)]
+    whole = [result for result in run.results if result.part is None]
+    ungated = [result.name for result in whole if not _is_gated(result)]
     if code is ExitCode.PASS and ungated:
         run.commands.annotate(
             "warning",

@@ -74,6 +74,11 @@ def calibrate_command(
     repeats = _repeats(flags.pop("repeats", None))
     file = read_yaml(Path(config))
     resolved = resolve(Path(config), environ, flags)
+    if resolved.config.shard is not None:
+        raise UsageError(
+            f"shard: {resolved.config.shard}: thresholds are made of all samples",
+            hint="Leave shard out.",
+        )
     values, left_out = kept(file, resolved)
     place = Path(to) if to else Path(config).with_name(f"{Path(config).stem}-calibrated.yaml")
     _check_place(place, Path(config), force=force)

@@ -11,6 +11,7 @@ from mrcr_action.config.listing import expand
 from mrcr_action.config.resolve import resolve
 from mrcr_action.errors import ExitCode, ServerError, UsageError
 from mrcr_action.gate import check_cells
+from mrcr_action.parts import split
 from mrcr_action.publish import without_password
 from mrcr_action.report.console import print_plan, print_progress
 from mrcr_action.report.progress import plan_line
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from mrcr_action.config.resolve import Resolved
     from mrcr_action.plan import Plan
+    from mrcr_action.result import Part
 
 
 def plan_command(
@@ -41,14 +43,19 @@ def plan_command(
     tokens = named_window(window)
     paths: list[Path | None] = [*expand(configs)] if configs else [None]
     plans: list[Plan] = []
+    wholes: list[Plan] = []
     for resolved in [resolve(path, environ, flags) for path in paths]:
         plan = asyncio.run(_plan(resolved, tokens, api_key))
-        plans.append(with_rounds(plan, resolved.config))
+        whole = with_rounds(plan, resolved.config)
+        wholes.append(whole)
+        of = resolved.config.shard_of
+        part, own = (None, whole) if of is None else split(whole, *of)
+        plans.append(own)
         if not as_json:
-            _print(resolved, plans[-1])
+            _print(resolved, own, part)
     if as_json:
         print(encode_document(plans if len(plans) > 1 else plans[0]).decode(), end="")
-    for plan in plans:
+    for plan in wholes:
         check_cells(plan)
     return ExitCode.PASS
 
@@ -78,7 +85,7 @@ async def _plan(resolved: Resolved, window: int | None, api_key: str | None) -> 
     return await choice.choose(limit=limit)
 
 
-def _print(resolved: Resolved, plan: Plan) -> None:
+def _print(resolved: Resolved, plan: Plan, part: Part | None) -> None:
     config = resolved.config
     revision = f" at {config.revision[:12]}" if Choice(config).shards.kind == "hub" else ""
     print(
@@ -87,6 +94,8 @@ def _print(resolved: Resolved, plan: Plan) -> None:
             f" {config.dataset}{revision}, up to {plan.max_prompt_tokens:,} prompt tokens"
         )
     )
+    if part is not None:
+        print(f"Only {part}, of a plan of {len(part.whole.asks)} requests")
     print_plan(plan)
     print(plan_line(plan))
     if plan.counted_by == "o200k":

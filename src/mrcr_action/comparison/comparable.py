@@ -37,7 +37,7 @@ def check_comparable(a: Result, b: Result, names: Names = NAMES) -> None:
     Raises:
         UsageError: they did not; it names every setting that differs, with both values.
     """
-    differing = _differences(_settings(a.config, a.data), _settings(b.config, b.data))
+    differing = differences(_settings(a.config, a.data), _settings(b.config, b.data))
     differing += _of_templates(a.preflight, b.preflight)
     refuse(_told(differing, names), names)
 
@@ -54,7 +54,7 @@ def check_settings(a: Result, config: RunConfig, data: DataInfo, names: Names = 
     Raises:
         UsageError: it will not; it names every setting that differs, with both values.
     """
-    differing = _differences(_settings(a.config, a.data), _settings(config, data))
+    differing = differences(_settings(a.config, a.data), _settings(config, data))
     refuse(_told(differing, names), names)
 
 
@@ -110,7 +110,7 @@ def notes_on(a: Result, b: Result, names: Names = NAMES) -> list[str]:
     """What a reader has to know of how two results came about, each a sentence."""
     notes = [
         f"{what}: {values}."
-        for what, values in _told(_differences(_circumstances(a), _circumstances(b)), names)
+        for what, values in _told(differences(_circumstances(a), _circumstances(b)), names)
     ]
     sides = tuple(zip(names, (a, b), strict=True))
     unseen = [name for name, result in sides if not _fingerprint(result.preflight)]
@@ -140,7 +140,7 @@ def _settings(config: RunConfig, data: DataInfo) -> dict[str, Any]:
     """What must be the same."""
     return {
         "protocol": config.protocol,
-        "dataset": _dataset(data),
+        "dataset": dataset_of(data),
         "needles": sorted(config.needles),
         "merge_leading_user_turns": config.merge_leading_user_turns,
         **_request(config),
@@ -177,7 +177,7 @@ def _circumstances(result: Result) -> dict[str, Any]:
     }
 
 
-def _dataset(data: DataInfo) -> str:
+def dataset_of(data: DataInfo) -> str:
     """What the samples are of; a bundle is what it was taken from."""
     if data.revision is None:
         # Their paths say nothing on another machine; the hash of each sample says all.
@@ -189,8 +189,8 @@ def _fingerprint(seen: Preflight | None) -> str:
     return seen.fingerprint if seen else ""
 
 
-def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Name and both values of everything that differs, in A's order, then B's."""
+def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Name and both values, as texts, of everything that differs, in A's order, then B's."""
     absent: Any = object()
     return [
         (one_line(name, SHOWN), _of(a, name), _of(b, name))

@@ -40,6 +40,8 @@ def preset(given: Mapping[str, Any]) -> dict[str, Any]:
     if effort is None:
         return {}
     left = {key: value for key, value in EFFORTS[effort].items() if key not in given}
+    if given.get("shard") is not None:
+        left.pop("small_pool", None)  # which no part could do: see `mrcr_action.config.faults`
     if not _COUNTS.isdisjoint(given):
         left = {key: value for key, value in left.items() if key not in _COUNTS}
     if given.get("protocol") != "openai":

@@ -46,6 +46,7 @@ def faults(config: RunConfig) -> Iterator[tuple[str, str]]:
         if name in (config.extra_body or {}):
             yield "extra_body", f"{name} cannot be changed: one streamed answer a sample is read"
     yield from _of_cutting(config)
+    yield from _of_shards(config)
     if config.max_regression is not None and config.baseline is None:
         yield "max_regression", f"{config.max_regression:g}: no baseline is set to compare with"
     try:
@@ -108,6 +109,27 @@ def _of_cutting(config: RunConfig) -> Iterator[tuple[str, str]]:
             "cut_without_nonce",
             "max_instability is set, and nobody knows whether a response that is cut differs",
         )
+
+
+def _of_shards(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """What a part cannot do, since it takes a look at all samples."""
+    if config.shard_of is None:
+        return
+    number, count = config.shard_of
+    if number > count:
+        yield "shard", f"{config.shard}: there are {count} parts, numbered from 1"
+    if config.stop_when != "never":
+        yield (
+            "stop_when",
+            f"{config.stop_when}: with shard, no part knows whether the verdict is certain",
+        )
+    if config.max_samples_per_cell is not None:
+        yield (
+            "max_samples_per_cell",
+            f"{config.max_samples_per_cell}: with shard, no part knows what is undecided",
+        )
+    if config.small_pool:
+        yield "small_pool", "with shard, a part has too few of the samples that fill a small cache"
 
 
 def _of_passes(config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ GROUPS = {
         " max_samples_per_cell needles bins exclude max_prompt_tokens"
     ),
     "the passes": ("plan passes repeats boundaries sweep small_pool max_instability"),
+    "a part of the samples": "shard",
     "the requests": (
         "max_tokens temperature seed concurrency extra_body merge_leading_user_turns"
         " request_timeout_seconds time_limit_seconds"
@@ -40,7 +41,7 @@ METAVARS = {
     "match_ratio_threshold": "RATIO", "thresholds": "'{BUCKET: RATIO}'",
     "decision": "{point,confident}", "stop_when": "{never,failed,decided}", "bins": "LOW-HIGH",
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
-    "passes": "PASS", "plan": "{smoke,standard,deep}", "max_instability": "RATIO",
+    "shard": "K/N", "passes": "PASS", "plan": "{smoke,standard,deep}", "max_instability": "RATIO",
     "baseline": "FILE|DIR", "max_regression": "RATIO",
     "min_logit_margin": "NATS",
     "calibration": "'{KEY: VALUE}'",

@@ -41,6 +41,7 @@ Effort = Literal["smoke", "standard", "deep"]
 StopWhen = Literal["never", "failed", "decided"]
 Route = Literal["auto", "process", "container", "external"]
 Gpus = Annotated[str, Meta(pattern=r"^(all|none|\d+(,\d+)*)$")]
+Shard = Annotated[str, Meta(pattern=r"^[1-9]\d{0,2}/[1-9]\d{0,2}$")]
 Memory = Annotated[str, Meta(pattern=r"^(host|[1-9]\d*[kmgKMG]?)$")]
 
 
@@ -209,6 +210,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             description="How much to ask, where nothing else is said: smoke, standard (at most 60"
             " requests) or deep. Sets num_samples, passes, concurrency, boundaries, sweep, repeats"
             " and small_pool; docs/detection.md has what each one finds."
+        ),
+    ] = None
+    shard: Annotated[
+        Shard | None,
+        Meta(
+            description="Ask only one part of the plan, such as 2/4: the second of four. Every part"
+            " holds as much of each cell; a part measures and judges nothing, which `mrcr merge`"
+            " does with all of them. Default: the whole plan."
         ),
     ] = None
     extra_body: Annotated[
@@ -436,6 +445,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             return dict.fromkeys(self.needles, self.per_cell)
         share, rest = divmod(self.num_samples or NUM_SAMPLES, len(self.needles))
         return {n: share + (i < rest) for i, n in enumerate(self.needles)}
+
+    @property
+    def shard_of(self) -> tuple[int, int] | None:
+        """Which part of how many is asked, both from 1; None for the whole plan."""
+        if self.shard is None:
+            return None
+        number, _, count = self.shard.partition("/")
+        return int(number), int(count)
 
     def prompt_limit(self, window: int | None) -> int | None:
         """Longest prompt in the server's tokens, or None when neither key nor window tells."""

@@ -58,6 +58,7 @@ DIGITS_AS_TEXT = {"gpus": 0, "shm_size": 1}
 FORMS = {
     "gpus": "expected all, none, or numbers such as 0,1",
     "shm_size": "expected a size such as 16g, or host",
+    "shard": "expected a part of how many, such as 2/4",
 }
 """What a key of a certain form expects."""
 

@@ -35,6 +35,7 @@ KEYS = {
     "num-samples": "num_samples",
     "max-tokens": "max_tokens",
     "plan": "plan",
+    "shard": "shard",
     "concurrency": "concurrency",
     "dataset": "dataset",
     "output-dir": "output_dir",

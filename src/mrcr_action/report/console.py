@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from mrcr_action.plan import Plan
     from mrcr_action.result import Result
 
-COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "measured": "cyan"}
 
 
 def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None = None) -> None:
     """Print the table of buckets, the verdict, and where the reports are."""
     stream = stream or sys.stdout
     say = Printer(stream)
-    say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
-    say(cost_line(result))
+    _show_head(say, result)
     _show_tables(say, result)
     for reason in reasons(result.records):
         say(f"lost: {reason}")
@@ -47,6 +46,13 @@ def print_result(result: Result, files: Sequence[Path], stream: IO[str] | None =
         say(one_line(result.problem.hint, 1_000))
     if files:
         say("Reports: " + ", ".join(one_line(str(file), 1_000) for file in files))
+
+
+def _show_head(say: Printer, result: Result) -> None:
+    if result.verdict.conclusion == "measured":  # lest what follows be taken for a verdict
+        say(one_line(result.verdict.summary), colour=COLOURS["measured"])
+    say(f"{one_line(result.name)}: model {one_line(result.model or '?')}, {tested(result)}")
+    say(cost_line(result))
 
 
 def _show_tables(say: Printer, result: Result) -> None:

@@ -126,9 +126,22 @@ def write_pages(results: Sequence[Result], folders: Sequence[Path], folder: Path
     paths = [write_page(results[-1], folders[-1])]
     if folders[-1] != folder:
         names = [own.relative_to(folder).as_posix() for own in folders]
-        page = _made(folder / "report.html", lambda: render_overview(results, names))
-        paths.append(write(folder / "report.html", page))
+        paths.append(write_overview_page(results, names, folder / "report.html"))
     return paths
+
+
+def write_overview_page(results: Sequence[Result], names: Sequence[str], path: Path) -> Path:
+    """Write the page above those of several results; returns its path.
+
+    Args:
+        results: in the order in which they were run.
+        names: folders of their pages, relative to that of this one.
+        path: to write.
+
+    Raises:
+        OutputError: it cannot be made or written.
+    """
+    return write(path, _made(path, lambda: render_overview(results, names)))
 
 
 def write_page(result: Result, folder: Path) -> Path:
@@ -139,8 +152,16 @@ def write_page(result: Result, folder: Path) -> Path:
     Raises:
         OutputError: it cannot be made or written.
     """
-    path = folder / "report.html"
-    texts = _texts(folder / "samples.jsonl")
+    return write_html(result, folder / "samples.jsonl", folder / "report.html")
+
+
+def write_html(result: Result, journal: Path, path: Path) -> Path:
+    """Write one result's page, with the texts of a journal that lies anywhere; returns its path.
+
+    Raises:
+        OutputError: it cannot be made or written.
+    """
+    texts = _texts(journal)
     return write(path, _made(path, lambda: render_html(result, texts)))
 
 
@@ -168,9 +189,27 @@ def write_overview(results: Sequence[Result], folder: Path) -> list[Path]:
         OutputError: one of them cannot be written.
     """
     return [
-        write(folder / "junit.xml", render_junit(results)),
-        write(folder / "summary.md", render_summary(results).encode("utf-8", "replace")),
+        write_junit(results, folder / "junit.xml"),
+        write_summary(results, folder / "summary.md"),
     ]
+
+
+def write_junit(results: Sequence[Result], path: Path) -> Path:
+    """Write the JUnit file of some results; returns its path.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    return write(path, render_junit(results))
+
+
+def write_summary(results: Sequence[Result], path: Path) -> Path:
+    """Write the whole summary of some results; returns its path.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    return write(path, render_summary(results).encode("utf-8", "replace"))
 
 
 def write(path: Path, content: bytes) -> Path:

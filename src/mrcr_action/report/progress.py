@@ -27,6 +27,7 @@ STAGES = {
     "starting": "Starting the server at {what}",
     "connecting": "Connecting to {what}",
     "choosing": "Choosing samples for {what}",
+    "part": "Only {what}",
     "stopping": "Stopping the server",
     "done": "Done",
 }

@@ -151,7 +151,7 @@ def _tally(states: Iterable[str]) -> str:
 
 def _ordered(results: Iterable[Result]) -> list[Result]:
     """Those that failed, those without a verdict, and the others; each kind in the order given."""
-    order = {"fail": 0, "inconclusive": 1, "pass": 2}
+    order = {"fail": 0, "inconclusive": 1, "measured": 2, "pass": 3}
     return sorted(results, key=lambda result: order[result.verdict.conclusion])
 
 
@@ -181,6 +181,8 @@ def _why(result: Result) -> str:
     conclusion = result.verdict.conclusion
     if conclusion == "inconclusive" and result.problem is not None:
         return result.problem.message
+    if conclusion == "measured":
+        return result.verdict.summary
     said = [check for check in result.verdict.checks if check.state == conclusion]
     if conclusion != "pass":
         return "; ".join(check.message for check in said) or result.verdict.summary

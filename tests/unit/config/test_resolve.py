@@ -103,6 +103,7 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
         ),
     ),
     "max_regression": ("0.01", "0.02", 0.01, 0.02),
+    "shard": ("1/2", "2/2", "1/2", "2/2"),
 }
 
 

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.unit.merging.parts_made import part_of
 
 from mrcr_action.errors import ExitCode
 from mrcr_action.github.outputs import outputs_of
@@ -48,6 +49,18 @@ def test_only_a_pass_has_passed(code: ExitCode, conclusion: str, tmp_path: Path)
     outputs = outputs_of([], code, None, tmp_path)
 
     assert (outputs["passed"], outputs["conclusion"]) == ("false", conclusion)
+
+
+def test_a_part_of_a_plan_has_neither_passed_nor_failed(tmp_path: Path) -> None:
+    outputs = outputs_of([part_of(1)], ExitCode.PASS, None, tmp_path)
+
+    assert (outputs["passed"], outputs["conclusion"]) == ("", "measured")
+
+
+def test_a_part_that_could_not_be_measured_has_not_passed(tmp_path: Path) -> None:
+    outputs = outputs_of([part_of(1)], ExitCode.CANNOT_JUDGE, None, tmp_path)
+
+    assert (outputs["passed"], outputs["conclusion"]) == ("false", "inconclusive")
 
 
 def test_a_report_that_is_not_there_has_no_path(tmp_path: Path) -> None:
