@@ -212,6 +212,6 @@ def in_junit2html(path: Path) -> tuple[int, int]:
         text=True,
         check=True,
     )
-    totals = dict(re.findall(r"^  (Failed|Passed) +: +(\d+)$", done.stdout, re.MULTILINE))
+    totals = dict(re.findall(r"^  (Failed|Passed|Skipped) +: +(\d+)$", done.stdout, re.MULTILINE))
     failed = int(totals.get("Failed", 0))
-    return failed + int(totals.get("Passed", 0)), failed
+    return sum(map(int, totals.values())), failed
