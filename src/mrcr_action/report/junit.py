@@ -3,8 +3,9 @@
 The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
 case a bucket, one a further round and one the baseline, ``error`` for what stopped the run,
 ``failure`` for its missed thresholds, for a regression, for instability and for a logit margin; on
-request one a sample (`mrcr_action.report.junit_samples` says when it is red). The library is fed text that XML can hold, and what it writes is corrected (times with three decimals,
-no ``disabled`` attribute) and parsed back.
+request one a sample (`mrcr_action.report.junit_samples` says when it is red). The library is fed
+text that XML can hold, and what it writes is corrected (times with three decimals, no ``disabled``
+attribute) and parsed back.
 """
 
 from __future__ import annotations

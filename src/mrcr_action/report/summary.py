@@ -20,6 +20,8 @@ from mrcr_action.report.diagnosis import (
     where_markdown,
     worst_of,
 )
+from mrcr_action.report.heat import chart_markdown, heat_markdown
+from mrcr_action.report.missed import missed_markdown
 from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
 from mrcr_action.report.text import code, lines, markdown
 from mrcr_action.rounds import FIRST
@@ -213,7 +215,7 @@ def _size(text: str) -> int:
 def _section(result: Result) -> str:
     parts = [
         f"## {HEADLINES[state_of(result)]}: {markdown(result.name)}",
-        markdown(result.verdict.summary, limit=2_000),
+        missed_markdown(result),
     ]
     if result.stopped is not None:
         parts.append(f"⏹️ {markdown(result.stopped.sentence, limit=1_000)}")
@@ -222,7 +224,7 @@ def _section(result: Result) -> str:
     if state_of(result) != "pass":
         parts.append(looks_markdown(result))
     if result.records:
-        parts.append(_markdown(table_of(result), left=2))
+        parts += [heat_markdown(result), _markdown(table_of(result), left=2)]
     if any(change.asked for change in result.rounds):
         parts.append(_markdown(rounds_table(result.rounds), left=1))
     if result.baseline is not None:
@@ -231,6 +233,7 @@ def _section(result: Result) -> str:
     parts += [_facts(result), cost_markdown(result)]
     if result.coverage:
         parts.append(_coverage(result))
+    parts.append(chart_markdown(result))
     parts += [where_markdown(result), *_worst(result)]
     if result.invocation:
         parts.append(f"To reproduce: {code(shlex.join(result.invocation), limit=2_000)}")

@@ -4,6 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
+from tests.unit.conftest import build_record
 
 from mrcr_action.config import RunConfig
 from mrcr_action.diagnosis.evidence import Diagnosis, Excerpt, Source, Wanted
@@ -152,16 +153,11 @@ def test_a_lost_sample_is_an_error_only_where_its_bucket_is(
 @pytest.mark.parametrize("max_failures", [0, 2])
 def test_no_sample_is_red_in_a_run_that_is_not(
     make_result: MakeResult,
-    make_record: MakeRecord,
-    make_grade: MakeGrade,
     ratios: tuple[float | None, ...],
     threshold: float | None,
     max_failures: int,
 ) -> None:
-    records = [
-        make_record(i, None) if r is None else make_record(i, grade=make_grade(r, exact=r == 1))
-        for i, r in enumerate(ratios)
-    ]
+    records = [build_record(i, None if r is None else r) for i, r in enumerate(ratios)]
     config = by_samples(
         num_samples=2, thresholds=threshold, tolerance=0.0, max_failures=max_failures
     )
