@@ -44,8 +44,8 @@ PICTURES = {
 """By name: colours, width and height in pixels, and the kind of the sample that is shown."""
 
 SUMMARIES = {
-    "summary-light": ("light", 1000, 900),
-    "summary-dark": ("dark", 1000, 900),
+    "summary-light": ("light", 1000, 1020),
+    "summary-dark": ("dark", 1000, 1020),
     "summary-narrow": ("light", 400, 860),
 }
 """The same of the summary."""

@@ -37,6 +37,15 @@ blockquote p:first-child::first-line { color: var(--text) }
 .alert { color: var(--note); font-weight: 500 }
 """
 
+_SIGNS = {
+    "❌": '<span style="color: #d1242f">✖</span>',
+    "✅": '<span style="color: #1a7f37">✔</span>',
+    "⚠️": '<span style="color: #9a6700">⚠</span>',
+    "📏": "·",
+    "⏹️": "■",
+}
+"""What stands for emoji, which take a font of 10 MB."""
+
 _ALERT = re.compile(r"<blockquote>\s*<p>\[!NOTE\]\s*")
 
 
@@ -49,7 +58,9 @@ def page_of(summary: str, mermaid: str = "") -> str:
     """
     markdown = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     body = markdown.render(summary)
-    body = _ALERT.sub('<blockquote><p class="alert">ⓘ Note</p><p>', body)
+    body = _ALERT.sub('<blockquote><p class="alert">Note</p><p>', body)
+    for emoji, sign in _SIGNS.items():
+        body = body.replace(emoji, sign)
     script = ""
     if mermaid:
         body = re.sub(

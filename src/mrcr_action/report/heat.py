@@ -91,6 +91,7 @@ def chart_markdown(result: Result) -> str:
     return "\n".join(
         [
             "```mermaid",
+            '%%{init: {"xyChart": {"width": 700, "height": 260}}}%%',
             "xychart-beta",
             '    title "Mean match ratio by length, all needle counts"',
             f"    x-axis [{lengths}]",

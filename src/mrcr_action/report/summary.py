@@ -23,6 +23,7 @@ from mrcr_action.report.diagnosis import (
 from mrcr_action.report.heat import chart_markdown, heat_markdown
 from mrcr_action.report.missed import missed_markdown
 from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
+from mrcr_action.report.state import STATES, state_of
 from mrcr_action.report.text import code, lines, markdown
 from mrcr_action.rounds import FIRST
 
@@ -42,10 +43,6 @@ HEADLINES = {
 }
 """By state, of which there is one more than there are conclusions: a pass without a threshold is no
 praise."""
-
-STATES = {"fail": "failed", "inconclusive": "inconclusive", "pass": "passed"}
-STATES |= {"measured": "measured"}
-"""Worst first; what a configuration did."""
 
 SHORTENED: dict[Detail, str] = {
     "failed": "Shortened to fit: sections only for what did not pass.",
@@ -195,17 +192,6 @@ def _why(result: Result) -> str:
         reached, f"all {reached} thresholds were reached"
     )
     return "; ".join([why, *held])
-
-
-def state_of(result: Result) -> str:
-    """Its conclusion, or ``measured`` for a pass without anything that could have failed."""
-    gated = any(
-        c.threshold is not None
-        or (not c.is_of_threshold and (c.against or c.state in {"pass", "fail"}))
-        for c in result.verdict.checks
-    )
-    conclusion = result.verdict.conclusion
-    return "measured" if conclusion == "pass" and not gated else conclusion
 
 
 def _size(text: str) -> int:

@@ -293,7 +293,7 @@ def test_the_route_to_the_server_is_told_with_what_decided_for_it(
 def test_a_cell_with_a_threshold_stands_among_the_buckets_with_its_interval(
     bounded: Result,
 ) -> None:
-    buckets, cells, _ = tables(render_summary([bounded]))
+    _, _, buckets, cells, _ = tables(render_summary([bounded]))
     assert [row[:5] for row in buckets[3:]] == [
         ["n2/4K-8K", "✗ FAIL", "0.4500", "0.29–0.61", "0.9000"],
         ["n2/16K-32K", "· measured", "0.8000", "–", "–"],
