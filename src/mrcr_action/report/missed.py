@@ -23,8 +23,9 @@ MOST_OTHERS = 6
 
 LONGEST = 1_000
 
-COLUMNS = "| missed | by | measured | needed | samples | by chance? |"
-RULE = "| --- | ---: | ---: | ---: | ---: | --- |"
+COLUMNS = "| missed | by | by chance? 95 % | measured | needed | samples |"
+RULE = "| --- | ---: | --- | ---: | ---: | ---: |"
+"""What matters most comes first: a telephone shows three of these."""
 
 
 def missed_markdown(result: Result) -> str:
@@ -54,10 +55,10 @@ def _row(check: Check, result: Result) -> str:
     cells = (
         markdown(title + metric),
         f"**{number(gap)}**",
+        _chance(check, bound),
         number(measured),
         f"{rule}{number(bound)}",
         f"{check.samples:,}",
-        _chance(check, bound),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -66,10 +67,10 @@ def _chance(check: Check, bound: float | None) -> str:
     """Whether other samples of the same kind might well have kept the bound."""
     interval, is_most = check.interval, check.metric in AT_MOST
     if bound == (0 if is_most else 1):
-        return "no: one sample is enough"
+        return "no, one is enough"
     if interval is None or bound is None:
-        return "too few samples to tell"
+        return "too few to tell"
     if interval.is_point:
-        return "no: all samples alike"
+        return "no, all alike"
     beyond = interval.low > bound if is_most else interval.high < bound
-    return f"{'no' if beyond else 'it may be'}: 95 % in {interval.low:.2f}–{interval.high:.2f}"
+    return f"{'no' if beyond else 'maybe'}, {interval.low:.2f}–{interval.high:.2f}"

@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from mrcr_action.diagnosis.floor import mean_floors
 from mrcr_action.diagnosis.lines import told
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
@@ -21,6 +22,7 @@ from mrcr_action.report.diagnosis import (
     worst_of,
 )
 from mrcr_action.report.heat import chart_markdown, heat_markdown
+from mrcr_action.report.html.groups import first_round
 from mrcr_action.report.missed import missed_markdown
 from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
 from mrcr_action.report.state import STATES, state_of
@@ -267,9 +269,18 @@ def _facts(result: Result) -> str:
     facts = [
         f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}{image}{why}",
         f"- Samples from {code(data.dataset)}{origin}{revision}{unverified}; {tested(result)}",
+        *([f"- {floors}"] if (floors := _floors(result)) else []),
         *([f"- {told}"] if told else []),
     ]
     return "\n".join(facts)
+
+
+def _floors(result: Result) -> str:
+    """What these samples would score without telling one needle from another."""
+    protocol = result.config.protocol
+    found = mean_floors(first_round(result.records), protocol)
+    told = ", ".join(f"{floor:.2f} with {needles} needles" for needles, floor in found.items())
+    return f"Any of the needles, at random, would score {told} ({protocol})" if told else ""
 
 
 def _worst(result: Result) -> list[str]:
