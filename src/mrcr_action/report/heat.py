@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 SHADES = "▁▂▃▅▆█"
 """By `step_of`: the fuller, the better."""
 
-SIGNS = {"fail": " **✗**", "inconclusive": " **?**", "pass": " ✓", "measured": ""}
+SIGNS = {"fail": "**✗**", "inconclusive": "**?**", "pass": "✓", "measured": ""}
+
+GLUE = "\u00a0"
+"""A space at which no line breaks: in a narrow cell a mark would stand below its figure."""
 
 FEWEST_BINS = 2
 """With one there is nothing that the table of buckets does not have."""
@@ -125,9 +128,9 @@ def _bucket(result: Result, bucket: Bucket) -> str:
     bound, config = threshold_of(bucket, result.config), result.config
     sign = SIGNS[result.verdict.state_of(bucket.name)]
     text = _shown(bucket.match_ratio(config.protocol), bucket.graded, sign)
-    return text if bound is None else f"{text}<br>needs {bound - config.tolerance:.3f}"
+    return text if bound is None else f"{text}<br>needs{GLUE}{bound - config.tolerance:.3f}"
 
 
 def _shown(mean: float | None, n: int, sign: str = "") -> str:
-    value = "–" if mean is None else f"{SHADES[int(step_of(mean))]} {mean:.3f}"
-    return f"{value}{sign}<br>n {n:,}"
+    value = ["–"] if mean is None else [SHADES[int(step_of(mean))], f"{mean:.3f}"]
+    return f"{GLUE.join(filter(None, [*value, sign]))}<br>n{GLUE}{n:,}"

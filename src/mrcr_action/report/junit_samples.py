@@ -80,7 +80,7 @@ def _colour(result: Result, record: Record) -> tuple[Colour, str]:
     checks = [check for check in result.verdict.checks if check.bucket in own]
     for check in checks:
         if check.state == "fail" and check.is_of_threshold and _has_no_room(check, record, result):
-            return "failure", f"{check.metric} of {check.bucket} leaves room for none such"
+            return "failure", f"{check.metric} of {check.bucket} allows no such sample"
     if record.grade is not None:
         return "passed", ""
     unclear = [bucket for bucket in own if result.verdict.state_of(bucket) == "inconclusive"]

@@ -5,7 +5,8 @@ import msgspec
 import pytest
 
 from mrcr_action.config import RunConfig
-from mrcr_action.report.heat import SHADES, by_length, chart_markdown, heat_markdown
+from mrcr_action.report import heat
+from mrcr_action.report.heat import GLUE, SHADES, by_length, chart_markdown
 from mrcr_action.report.html.heat import STEPS
 from mrcr_action.result import Record, Result
 
@@ -26,6 +27,11 @@ def spread(make_result: MakeResult, make_record: MakeRecord) -> Result:
     ]
     config = RunConfig(needles=(2, 4), num_samples=5, thresholds={"n2": 0.9}, max_failures=1)
     return make_result(config=config, records=records)
+
+
+def heat_markdown(result: Result) -> str:
+    """With plain spaces, for the eye."""
+    return heat.heat_markdown(result).replace(GLUE, " ")
 
 
 def rows(text: str) -> list[list[str]]:
@@ -129,3 +135,8 @@ def test_no_foreign_text_is_in_either(spread: Result, hostile: str) -> None:
     assert heat_markdown(changed) == heat_markdown(spread)
     assert chart_markdown(changed) == chart_markdown(spread)
     assert re.fullmatch(r"```mermaid\n[^`<]*\n```", chart_markdown(changed))
+
+
+def test_a_figure_and_its_mark_stand_on_one_line(bounded: Result) -> None:
+    (row,) = rows(heat.heat_markdown(bounded))[2:]
+    assert [line for cell in row for line in cell.split("<br>") if " " in line] == []

@@ -39,8 +39,8 @@ scored, 8,000 prompt tokens, 100 output tokens</system-out>
     </testcase>
     <testcase name="2needle/2needle_0#101" time="1.250" classname="mrcr.Qwen3_5.n2/8K-16K">
       <failure type="sample" message="needle 1 of 2 instead of 2 (turn 4, ratio 0.98); match_ratio \
-of all leaves room for none such">needle 1 of 2 instead of 2 (turn 4, ratio 0.98)
-match_ratio of all leaves room for none such
+of all allows no such sample">needle 1 of 2 instead of 2 (turn 4, ratio 0.98)
+match_ratio of all allows no such sample
 kind: wrong needle
 openai ratio 0.0200, vllm ratio 0.0200, starts with the nonce
 scored, 8,001 prompt tokens, 100 output tokens
