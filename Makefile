@@ -84,7 +84,7 @@ container-environment: $(READY) ## install a container engine and make a base im
 vllm-environment: ## install real vLLM for CPUs into a cache, unless it is there (1 to 3 minutes)
 	@tests/vllm/environment/install.sh > /dev/null
 
-images: $(READY) browser-environment ## the pictures of the HTML report in docs/images
+images: $(READY) browser-environment ## the pictures of report and summary in docs/images
 	$(BIN)/python -m tests.browser.images
 
 bench: $(READY) ## the measurements behind the figures in the documentation (minutes; 5 GB in .cache)

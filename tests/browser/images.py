@@ -1,4 +1,4 @@
-"""``make images``: pictures of report.html for the documentation, into docs/images.
+"""``make images``: pictures of report.html and summary.md for the documentation, into docs/images.
 
 Two real runs against the stand-in server: a healthy one, which becomes the baseline, and one whose
 server sees only so much of a prompt and now and then goes wrong in other ways.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser.conftest import HERE, QUIET
+from tests.browser.markdown_page import page_of
 
 from mrcr_action.bins import parse_bin
 from mrcr_action.config import RunConfig
@@ -41,6 +42,13 @@ PICTURES = {
     "report-narrow": ("light", 400, 860, ""),
 }
 """By name: colours, width and height in pixels, and the kind of the sample that is shown."""
+
+SUMMARIES = {
+    "summary-light": ("light", 1000, 1020),
+    "summary-dark": ("dark", 1000, 1020),
+    "summary-narrow": ("light", 400, 860),
+}
+"""The same of the summary."""
 
 MOST_BYTES = 150_000
 
@@ -93,10 +101,26 @@ def take(browser: Browser, report: Path, name: str, folder: Path) -> Path:
     return path
 
 
+def take_summary(browser: Browser, page_file: Path, name: str, folder: Path) -> Path:
+    """Take one picture of the summary's beginning, about as GitHub shows it."""
+    colours, width, height = SUMMARIES[name]
+    viewport = {"width": width, "height": height}
+    page = browser.new_page(viewport=viewport, color_scheme=colours, offline=True)  # type: ignore[arg-type]
+    page.goto(page_file.as_uri())
+    page.wait_for_timeout(500)  # for diagrams, where they are drawn
+    path = folder / f"{name}.png"
+    page.screenshot(path=path)
+    page.close()
+    return path
+
+
 def main() -> int:
     """Take all pictures; 1 where one is too large."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", type=Path, help="folder for the runs; a temporary one otherwise")
+    parser.add_argument(
+        "--mermaid", type=Path, help="Mermaid's script, which draws diagrams; they are code without"
+    )
     given = parser.parse_args()
     install = HERE / "environment" / "install.sh"
     found = subprocess.run([install], stdout=subprocess.PIPE, text=True, check=True)
@@ -109,9 +133,15 @@ def main() -> int:
         )
         healthy = run(folder, (), None)
         report = run(folder, FAULTS, healthy.parent)
+        summary = (report.parent / "summary.md").read_text()
+        mermaid = given.mermaid.read_text() if given.mermaid else ""
+        summary_page = folder / "summary.html"
+        summary_page.write_text(page_of(summary, mermaid))
         with sync_playwright() as playwright:  # which runs a loop of its own from here on
             browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=QUIET)
             sizes = {name: take(browser, report, name, IMAGES).stat().st_size for name in PICTURES}
+            for name in SUMMARIES:
+                sizes[name] = take_summary(browser, summary_page, name, IMAGES).stat().st_size
             browser.close()
     for name, size in sizes.items():
         print(f"{name}: {size:,} bytes")

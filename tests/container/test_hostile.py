@@ -49,7 +49,7 @@ HOSTILE = "\n".join([*COMMANDS, MARKUP, "# A heading", "| a | b |", CONTROLS])
 OWN = {"add-mask", "endgroup", "error", "group", "notice", "stop-commands", "warning"}
 """The commands that the Action itself says."""
 
-TAGS = {"<details><summary>", "<details>", "</details>", "<summary>", "</summary>"}
+TAGS = {"<details><summary>", "<details>", "</details>", "<summary>", "</summary>", "<br>"}
 
 
 def check_nothing_was_taken_for_a_command(step: Step) -> None:

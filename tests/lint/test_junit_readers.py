@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from junitparser import Error, Failure, JUnitXml
 from tests.lint.conftest import BIN, NODE
-from tests.unit.conftest import build_cell, build_plan, build_record, build_result
+from tests.unit.conftest import build_cell, build_grade, build_plan, build_record, build_result
 
 from mrcr_action.config import RunConfig
 from mrcr_action.report.junit import render_junit
@@ -70,12 +70,29 @@ def hostile() -> Result:
     return build_result(config=config, records=records, name=HOSTILE, notes=(HOSTILE,))
 
 
+def listed() -> Result:
+    """A case for each sample: exact, inexact where none may be, and lost within the budget."""
+    config = RunConfig(
+        needles=(2, 4),
+        num_samples=4,
+        junit="samples",
+        protocol="openai",
+        thresholds={"n2": {"exact_rate": 1.0}},
+        max_failures=1,
+    )
+    exact = build_record(0, grade=build_grade(1.0, exact=True))
+    records = [exact, build_record(1, 0.2), build_record(2, None, n_needles=4, reason=HOSTILE)]
+    records.append(build_record(3, n_needles=4))
+    return build_result(config=config, records=records, name="listed.1")
+
+
 DOCUMENTS = {
     "passed": (render_junit([passed()]), Counts(5, 0, 0)),
     "mixed": (render_junit([mixed()]), Counts(5, 1, 1)),
     "stopped": (render_junit([stopped()]), Counts(5, 0, 5)),
     "missing": (render_junit([missing()]), Counts(5, 0, 1)),
     "hostile": (render_junit([hostile()]), Counts(5, 1, 2)),
+    "listed": (render_junit([listed()]), Counts(8, 2, 0)),
     "several": (render_junit([passed(), mixed(), stopped(), mixed()]), Counts(20, 2, 7)),
     "none": (render_junit([]), Counts(0, 0, 0)),
 }
@@ -195,6 +212,6 @@ def in_junit2html(path: Path) -> tuple[int, int]:
         text=True,
         check=True,
     )
-    totals = dict(re.findall(r"^  (Failed|Passed) +: +(\d+)$", done.stdout, re.MULTILINE))
+    totals = dict(re.findall(r"^  (Failed|Passed|Skipped) +: +(\d+)$", done.stdout, re.MULTILINE))
     failed = int(totals.get("Failed", 0))
-    return failed + int(totals.get("Passed", 0)), failed
+    return sum(map(int, totals.values())), failed

@@ -30,7 +30,7 @@ GROUPS = {
         "match_ratio_threshold thresholds tolerance decision max_failures min_samples stop_when"
         " cut_without_nonce baseline max_regression min_logit_margin calibration"
     ),
-    "the output": "output_dir save_results",
+    "the output": "output_dir save_results junit",
 }
 METAVARS = {
     "model_name": "NAME", "server": "{auto,process,container,external}", "base_url": "URL",
@@ -41,6 +41,7 @@ METAVARS = {
     "match_ratio_threshold": "RATIO", "thresholds": "'{BUCKET: RATIO}'",
     "decision": "{point,confident}", "stop_when": "{never,failed,decided}", "bins": "LOW-HIGH",
     "exclude": "CELL|BIN", "output_dir": "DIR", "save_results": "FILE",
+    "junit": "{buckets,samples}",
     "shard": "K/N", "passes": "PASS", "plan": "{smoke,standard,deep}", "max_instability": "RATIO",
     "baseline": "FILE|DIR", "max_regression": "RATIO",
     "min_logit_margin": "NATS",

@@ -38,6 +38,7 @@ Protocol = Literal["vllm", "openai"]
 Decision = Literal["point", "confident"]
 Pass = Literal["cold", "warm"]
 Effort = Literal["smoke", "standard", "deep"]
+Cases = Literal["buckets", "samples"]
 StopWhen = Literal["never", "failed", "decided"]
 Route = Literal["auto", "process", "container", "external"]
 Gpus = Annotated[str, Meta(pattern=r"^(all|none|\d+(,\d+)*)$")]
@@ -410,6 +411,16 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         str | None,
         Meta(description="Also write a JSON file with the fields of vLLM's own script."),
     ] = None
+
+    junit: Annotated[
+        Cases,
+        Meta(
+            description="What junit.xml has a case for: 'buckets', or 'samples' for every request"
+            " as well. A sample is red only where it is enough to miss its bucket's threshold, or"
+            " is lost and leaves the bucket without a verdict: the file is never redder than the"
+            " run."
+        ),
+    ] = "buckets"
 
     @property
     def bounds(self) -> tuple[Bound, ...]:

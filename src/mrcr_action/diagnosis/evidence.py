@@ -56,6 +56,20 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     nobody counted the prompt."""
 
 
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sample would score by replying with any of its needles, at random.
+
+    The mean over all of them, the wanted one among them, each behind the right nonce.
+    """
+
+    openai: float
+    vllm: float
+
+    def of(self, protocol: str) -> float:
+        """The one of a protocol."""
+        return self.openai if protocol == "openai" else self.vllm
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The needle that was asked for."""
 
@@ -71,6 +85,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """About where it begins, in tokens of the prompt."""
     distance: int | None = None
     """About how many tokens lie from its beginning to the end of the prompt."""
+    floor: Floor | None = None
+    """What the sample would score without telling its needles apart; None for a lost request, for
+    very long needles, and in documents of before there was one."""
 
     @property
     def tenth(self) -> int:

@@ -33,6 +33,7 @@ from mrcr_action.diagnosis.evidence import (
     Repeat,
     Source,
 )
+from mrcr_action.diagnosis.floor import floor_of
 from mrcr_action.diagnosis.repeats import STRANGE, repeat_at_end, strange_share
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def diagnose(
         cut: whether it was cut here, since it could no longer start with the nonce.
         prompt_tokens: length of the prompt in the server's tokens; None where nobody counted it.
     """
-    wanted = wanted_of(sample, prompt_tokens)
+    wanted = msgspec.structs.replace(wanted_of(sample, prompt_tokens), floor=floor_of(sample))
     if response == sample.answer:
         return Diagnosis(form="exact", wanted=wanted)
     begun = _beginning(response, sample)

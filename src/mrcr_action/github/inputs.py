@@ -39,6 +39,7 @@ KEYS = {
     "concurrency": "concurrency",
     "dataset": "dataset",
     "output-dir": "output_dir",
+    "junit": "junit",
     "startup-timeout": "startup_max_wait_seconds",
     "time-limit": "time_limit_seconds",
 }

@@ -2,9 +2,10 @@
 
 The subset that every reader takes (docs/architecture.md): flat, one suite a configuration, one
 case a bucket, one a further round and one the baseline, ``error`` for what stopped the run,
-``failure`` for its missed thresholds, for a regression, for instability and for a logit margin. The
-library is fed text that XML can hold, and what it writes is corrected (times with three decimals,
-no ``disabled`` attribute) and parsed back.
+``failure`` for its missed thresholds, for a regression, for instability and for a logit margin; on
+request one a sample (`mrcr_action.report.junit_samples` says when it is red). The library is fed
+text that XML can hold, and what it writes is corrected (times with three decimals, no ``disabled``
+attribute) and parsed back.
 """
 
 from __future__ import annotations
@@ -18,16 +19,21 @@ from mrcr_action.config.listing import unique_names
 from mrcr_action.report.baseline import baseline_text
 from mrcr_action.report.cost import cost_properties
 from mrcr_action.report.diagnosis import counts, suspicions, worst_lines
+from mrcr_action.report.junit_samples import sample_cases
 from mrcr_action.report.rows import bucket_title, lost, number, reasons, span, tested
 from mrcr_action.report.text import lines, one_line, xml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mrcr_action.report.junit_samples import SampleCase
     from mrcr_action.result import Bucket, Check, Result
 
 BODY_LIMIT = 8_000
 """Characters of a failure's body; readers cut or refuse more."""
+
+SAMPLE_LIMIT = 2_000
+"""The same of a sample, of which there may be thousands."""
 
 
 def render_junit(results: Sequence[Result]) -> bytes:
@@ -58,6 +64,8 @@ def _suite(result: Result, name: str, label: str) -> Any:
     untested = dict.fromkeys(c.bucket for c in of_buckets if c.bucket not in tested)
     cases += [_missing_case(label, bucket, verdict.of(bucket)) for bucket in untested]
     cases += [_change_case(result, label, c) for c in verdict.checks if not c.is_of_threshold]
+    if result.config.junit == "samples":
+        cases += [_sample_case(label, sample) for sample in sample_cases(result)]
     return junit_xml.TestSuite(
         f"mrcr {name}",
         test_cases=cases,
@@ -137,8 +145,12 @@ def _bucket_case(result: Result, label: str, bucket: Bucket, looks: Sequence[str
             *(_diagnosis(result, bucket, looks) if state in {"fail", "inconclusive"} else ()),
         ]
     )
-    # A suite's time is the sum over its cases, so that only those of the needle counts have any.
-    counted = bucket.n_needles is not None or (bucket.round is not None and bucket.base is None)
+    # A suite's time is the sum over its cases, so that only those of the needle counts have any, or
+    # of the samples where these are listed.
+    counted = result.config.junit == "buckets"
+    counted = counted and (
+        bucket.n_needles is not None or (bucket.round is not None and bucket.base is None)
+    )
     own = result.records if counted and bucket.bin is None else []
     case = _case(label, bucket_title(bucket), sum(r.seconds for r in own if bucket.holds(r)))
     if state == "fail":
@@ -162,6 +174,21 @@ def _diagnosis(result: Result, bucket: Bucket, looks: Sequence[str]) -> Iterator
     yield said
     yield from (f"Looks like: {line}" for line in looks)
     yield from worst_lines(own, result.config.protocol)
+
+
+def _sample_case(label: str, sample: SampleCase) -> Any:
+    """One request; the cell is a class of its own within the configuration's."""
+    case = _case(f"{label}.{sample.cell}", _clean(sample.name), sample.seconds)
+    message, body = _clean(sample.message), _clean(sample.body, SAMPLE_LIMIT)
+    if sample.colour == "failure":
+        case.add_failure_info(message=message, output=body, failure_type="sample")
+    elif sample.colour == "error":
+        case.add_error_info(message=message, output=body, error_type="lost")
+    elif sample.colour == "skipped":
+        case.add_skipped_info(message=message)
+    else:
+        case.stdout = body
+    return case
 
 
 def _missing_case(label: str, bucket: str, checks: Sequence[Check]) -> Any:

@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
+from mrcr_action.diagnosis.floor import mean_floors
 from mrcr_action.diagnosis.lines import told
 from mrcr_action.report.baseline import baseline_markdown
 from mrcr_action.report.cells import beyond, coverage_table, shown
@@ -20,7 +21,11 @@ from mrcr_action.report.diagnosis import (
     where_markdown,
     worst_of,
 )
+from mrcr_action.report.heat import chart_markdown, heat_markdown
+from mrcr_action.report.html.groups import first_round
+from mrcr_action.report.missed import missed_markdown
 from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
+from mrcr_action.report.state import STATES, state_of
 from mrcr_action.report.text import code, lines, markdown
 from mrcr_action.rounds import FIRST
 
@@ -40,10 +45,6 @@ HEADLINES = {
 }
 """By state, of which there is one more than there are conclusions: a pass without a threshold is no
 praise."""
-
-STATES = {"fail": "failed", "inconclusive": "inconclusive", "pass": "passed"}
-STATES |= {"measured": "measured"}
-"""Worst first; what a configuration did."""
 
 SHORTENED: dict[Detail, str] = {
     "failed": "Shortened to fit: sections only for what did not pass.",
@@ -197,17 +198,6 @@ def _why(result: Result) -> str:
     return "; ".join([why, *held])
 
 
-def state_of(result: Result) -> str:
-    """Its conclusion, or ``measured`` for a pass without anything that could have failed."""
-    gated = any(
-        c.threshold is not None
-        or (not c.is_of_threshold and (c.against or c.state in {"pass", "fail"}))
-        for c in result.verdict.checks
-    )
-    conclusion = result.verdict.conclusion
-    return "measured" if conclusion == "pass" and not gated else conclusion
-
-
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
@@ -215,7 +205,7 @@ def _size(text: str) -> int:
 def _section(result: Result) -> str:
     parts = [
         f"## {HEADLINES[state_of(result)]}: {markdown(result.name)}",
-        markdown(result.verdict.summary, limit=2_000),
+        missed_markdown(result),
     ]
     if result.stopped is not None:
         parts.append(f"⏹️ {markdown(result.stopped.sentence, limit=1_000)}")
@@ -224,7 +214,7 @@ def _section(result: Result) -> str:
     if state_of(result) != "pass":
         parts.append(looks_markdown(result))
     if result.records:
-        parts.append(_markdown(table_of(result), left=2))
+        parts += [heat_markdown(result), _markdown(table_of(result), left=2)]
     if any(change.asked for change in result.rounds):
         parts.append(_markdown(rounds_table(result.rounds), left=1))
     if result.baseline is not None:
@@ -233,6 +223,7 @@ def _section(result: Result) -> str:
     parts += [_facts(result), cost_markdown(result)]
     if result.coverage:
         parts.append(_coverage(result))
+    parts.append(chart_markdown(result))
     parts += [where_markdown(result), *_worst(result)]
     if result.invocation:
         parts.append(f"To reproduce: {code(shlex.join(result.invocation), limit=2_000)}")
@@ -280,9 +271,18 @@ def _facts(result: Result) -> str:
     facts = [
         f"- Model {code(result.model or '?')}{version}, {ROUTES[server.route]}{image}{why}",
         f"- Samples from {code(data.dataset)}{origin}{revision}{unverified}; {tested(result)}",
+        *([f"- {floors}"] if (floors := _floors(result)) else []),
         *([f"- {told}"] if told else []),
     ]
     return "\n".join(facts)
+
+
+def _floors(result: Result) -> str:
+    """What these samples would score without telling one needle from another."""
+    protocol = result.config.protocol
+    found = mean_floors(first_round(result.records), protocol)
+    told = ", ".join(f"{floor:.2f} with {needles} needles" for needles, floor in found.items())
+    return f"Any of the needles, at random, would score {told} ({protocol})" if told else ""
 
 
 def _worst(result: Result) -> list[str]:

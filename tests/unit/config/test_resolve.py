@@ -66,6 +66,7 @@ VALUES: dict[str, tuple[str, str, Any, Any]] = {
     "max_failures": ("1", "2", 1, 2),
     "output_dir": ("out", "elsewhere", "out", "elsewhere"),
     "save_results": ("a.json", "b.json", "a.json", "b.json"),
+    "junit": ("buckets", "samples", "buckets", "samples"),
     "baseline": ("a", "b/result.json", "a", "b/result.json"),
     "calibration": (
         (

@@ -7,6 +7,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from mrcr_action.config import RunConfig
+from mrcr_action.diagnosis.evidence import Diagnosis, Floor, Wanted
 from mrcr_action.grade import Grade
 from mrcr_action.report.rows import table_of
 from mrcr_action.report.summary import WORST_SHOWN, render_summary
@@ -293,7 +294,7 @@ def test_the_route_to_the_server_is_told_with_what_decided_for_it(
 def test_a_cell_with_a_threshold_stands_among_the_buckets_with_its_interval(
     bounded: Result,
 ) -> None:
-    buckets, cells, _ = tables(render_summary([bounded]))
+    _, _, buckets, cells, _ = tables(render_summary([bounded]))
     assert [row[:5] for row in buckets[3:]] == [
         ["n2/4K-8K", "✗ FAIL", "0.4500", "0.29–0.61", "0.9000"],
         ["n2/16K-32K", "· measured", "0.8000", "–", "–"],
@@ -304,3 +305,35 @@ def test_a_cell_with_a_threshold_stands_among_the_buckets_with_its_interval(
         ["n2/8K-16K", "0.9500", "no spread"],
         ["n2/16K-32K", "0.8000", "–"],
     ]
+
+
+def test_what_chance_would_score_on_these_samples_is_said(
+    make_result: MakeResult, make_record: MakeRecord
+) -> None:
+    def record(ask: int, n: int, floor: float) -> Record:
+        wanted = Wanted(
+            ordinal=1, of=n, turn=1, depth=0.5, floor=Floor(openai=floor, vllm=floor + 0.1)
+        )
+        exact = Diagnosis(form="exact", wanted=wanted)
+        return make_record(ask, 1.0, n_needles=n, diagnosis=exact)
+
+    records = [record(0, 2, 0.51), record(1, 8, 0.15), record(2, 8, 0.17)]
+    config = RunConfig(needles=(2, 8), num_samples=3)
+    expected = "would score 0.61 with 2 needles, 0.26 with 8 needles (vllm)\n"
+    assert expected in render_summary([make_result(config=config, records=records)])
+    assert "at random" not in render_summary([make_result()])
+
+
+def test_lengths_make_a_heat_map_and_a_chart(
+    make_result: MakeResult, make_record: MakeRecord
+) -> None:
+    records = [
+        make_record(i, ratio, o200k_tokens=tokens)
+        for i, (ratio, tokens) in enumerate([(1.0, 5_000), (0.9, 9_000), (0.1, 20_000)])
+    ]
+    config = RunConfig(needles=(2,), num_samples=3, match_ratio_threshold=0.9)
+    text = render_summary([make_result(config=config, records=records)])
+    missed, heat, buckets, *_ = (table[0][0] for table in tables(text))
+    assert (missed, heat, buckets) == ("missed", "needles", "bucket")
+    (fence,) = [token for token in MARKDOWN.parse(text) if token.type == "fence"]
+    assert fence.info == "mermaid"

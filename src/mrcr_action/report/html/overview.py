@@ -10,7 +10,7 @@ from mrcr_action.report.html.document import document, footer
 from mrcr_action.report.html.markup import element, foreign, scrolling
 from mrcr_action.report.html.verdict import WORDS, in_words, missed_in
 from mrcr_action.report.rows import MARKS, number
-from mrcr_action.report.summary import STATES, state_of
+from mrcr_action.report.state import STATES, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

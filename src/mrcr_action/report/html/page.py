@@ -16,7 +16,7 @@ from mrcr_action.report.html.heat import heat_map
 from mrcr_action.report.html.markup import element, foreign
 from mrcr_action.report.html.verdict import WORDS, head
 from mrcr_action.report.html.viewer import data, viewer
-from mrcr_action.report.summary import state_of
+from mrcr_action.report.state import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
