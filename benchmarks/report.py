@@ -31,7 +31,10 @@ from mrcr_action.grade import Grade
 from mrcr_action.plan import Ask, Cell, Plan
 from mrcr_action.report.html import render_html, texts_of
 from mrcr_action.result import DataInfo, Record, Result, ServerInfo, Timeline
+from mrcr_action.rounds import Round
 from mrcr_action.stats import buckets_of, coverage_of
+from mrcr_action.telemetry.cost import telemetry_of
+from mrcr_action.telemetry.document import Counted, Gpu, Peaks, ServerTelemetry, Telemetry
 
 NEEDLES = (2, 4, 8)
 FORMS: tuple[Form, ...] = (
@@ -205,7 +208,14 @@ def _result(config: RunConfig, records: list[Record], cells: tuple[Cell, ...]) -
         config=config,
         started="2026-01-02T03:04:05Z",
         finished="2026-01-02T04:04:05Z",
-        server=ServerInfo(route="external", base_url="http://127.0.0.1:8000", version="0.0"),
+        server=ServerInfo(
+            route="process",
+            base_url="http://127.0.0.1:8000",
+            version="0.0",
+            max_model_len=1_048_576,
+            command=("vllm", "serve", "org/made-up", "--max-num-seqs", "8", "--port", "8000"),
+        ),
+        telemetry=_telemetry(records),
         data=DataInfo(dataset="made up", kind="folder"),
         plan=plan,
         coverage=coverage,
@@ -216,6 +226,37 @@ def _result(config: RunConfig, records: list[Record], cells: tuple[Cell, ...]) -
         notes=("Every sample of this run was made up.",),
         records=tuple(record.without_text() for record in records),
     )
+
+
+def _telemetry(records: list[Record]) -> Telemetry:
+    """What eight GPUs and a server would tell of such a run."""
+    found = telemetry_of(
+        records,
+        (Round(name="cold", kind="cold", concurrency=1),),
+        servers=(
+            ServerTelemetry(
+                counted=Counted(
+                    prompt_tokens=9, output_tokens=9, preemptions=1, finished={"stop": 9}
+                ),
+                peaks=Peaks(samples=9, kv_cache_usage=0.9, running=8, waiting=1),
+            ),
+        ),
+        gpus=[
+            Gpu(
+                index=index,
+                name="NVIDIA H200",
+                driver="580.95.05",
+                samples=9,
+                memory_total=150 * 2**30,
+                memory_used_peak=120 * 2**30,
+                power_mean=412.4,
+                power_max=690.0,
+            )
+            for index in range(8)
+        ],
+    )
+    assert found is not None
+    return found
 
 
 def _peak() -> int:
