@@ -24,8 +24,17 @@ import msgspec
 
 from mrcr_action.bins import BINS
 from mrcr_action.config import RunConfig
-from mrcr_action.diagnosis.evidence import Diagnosis, FirstWrong, Form, Likeness, Source, Wanted
+from mrcr_action.diagnosis.evidence import (
+    Diagnosis,
+    FirstWrong,
+    Form,
+    Likeness,
+    Piece,
+    Source,
+    Wanted,
+)
 from mrcr_action.diagnosis.evidence import Place as PromptPlace
+from mrcr_action.diagnosis.outline import MOST
 from mrcr_action.gate import judge
 from mrcr_action.grade import Grade
 from mrcr_action.plan import Ask, Cell, Plan
@@ -50,7 +59,6 @@ FORMS: tuple[Form, ...] = (
     "failed",
 )
 EXACT = 0.7
-TURNS = 40
 MOST_SECONDS, MOST_BYTES, MOST_MEMORY = 3.0, 15_000_000, 200_000_000
 
 
@@ -121,10 +129,16 @@ def _record(
     answer = nonce + words.text(draw.randint(600, 3_600))
     form: Form = "exact" if draw.random() < EXACT and not worst else draw.choice(FORMS)
     ordinal = draw.randint(1, n_needles)
-    depth = round(draw.random(), 4)
-    wanted = Wanted(ordinal=ordinal, of=n_needles, turn=2 * round(depth * TURNS) + 1, depth=depth)
-    wanted = msgspec.structs.replace(
-        wanted, token=round(tokens * depth), distance=round(tokens * (1 - depth))
+    outline = _outline(draw, n_needles, tokens)
+    turns = _turns(outline)
+    depth, turn = turns[ordinal]
+    wanted = Wanted(
+        ordinal=ordinal,
+        of=n_needles,
+        turn=turn,
+        depth=depth,
+        token=round(tokens * depth),
+        distance=round(tokens * (1 - depth)),
     )
     values: dict[str, Any] = {
         "ask": ask,
@@ -142,6 +156,7 @@ def _record(
         "diagnosis": Diagnosis(form=form, wanted=wanted),
         "nonce": nonce,
         "answer": answer,
+        "outline": outline,
     }
     if form == "failed":
         return Record(**values, reason="the connection broke")
@@ -155,8 +170,9 @@ def _record(
     ratio = round(2 * kept / (len(answer) + len(response)), 4)
     grade = Grade(nonce_hit=True, exact=False, match_ratio_openai=ratio, match_ratio_vllm=ratio)
     others = [n for n in range(1, n_needles + 1) if n != ordinal]
+    other = draw.choice(others)
     sources = {
-        "wrong needle": Source(turn=5, ordinal=draw.choice(others), ratio=0.97),
+        "wrong needle": Source(turn=turns[other][1], ordinal=other, ratio=0.97),
         "distractor": Source(turn=7, ratio=0.6, share=0.9),
     }
     place = PromptPlace(turn=wanted.turn, char=kept, token=round(tokens * depth) + kept // 5)
@@ -168,6 +184,34 @@ def _record(
         source=sources.get(form),
     )
     return Record(**values, grade=grade, response=response)
+
+
+def _outline(draw: random.Random, n_needles: int, tokens: int) -> tuple[Piece, ...]:
+    """As large as one may be: pieces of many lengths."""
+    turns = sorted(draw.sample(range(1, MOST - 1, 2), n_needles))
+    needles = {turn: at for at, turn in enumerate(turns, start=1)}
+    each = tokens // 10
+    return tuple(
+        Piece(
+            speaker="a" if at % 2 else "u",
+            chars=each + draw.randint(0, each),
+            turns=1 if at in needles or at == MOST - 1 else draw.randint(1, 9),
+            needle=needles.get(at),
+        )
+        for at in range(MOST)
+    )
+
+
+def _turns(outline: tuple[Piece, ...]) -> dict[int, tuple[float, int]]:
+    """How deep each needle lies, and which turn it is, by its ordinal."""
+    found: dict[int, tuple[float, int]] = {}
+    before, turn = 0, 0
+    total = sum(piece.chars for piece in outline)
+    for piece in outline:
+        if piece.needle is not None:
+            found[piece.needle] = (round(before / total, 4), turn)
+        before, turn = before + piece.chars, turn + piece.turns
+    return found
 
 
 def _result(config: RunConfig, records: list[Record], cells: tuple[Cell, ...]) -> Result:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import msgspec
 from tests.unit.report.test_cost import TELEMETRY
@@ -14,6 +13,7 @@ from mrcr_action.telemetry.document import Gpu, ServerTelemetry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from xml.etree import ElementTree as ET
 
     from mrcr_action.result import Result
 
@@ -132,7 +132,8 @@ def test_the_server_s_version_cache_and_arguments_are_told(make_result: MakeResu
 
 
 def test_arguments_are_flags_with_their_values() -> None:
-    command = "vllm serve m -tp 2 --a=b=c --x -1 --many 1 2 --enforce-eager --host ::1".split()
+    line = "vllm serve m -tp 2 --a=b=c --x -1 --many 1 2 --enforce-eager --host ::1"
+    command = line.split()
     assert arguments_in(command) == [
         ("-tp", "2"),
         ("--a", "b=c"),
