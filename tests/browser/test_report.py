@@ -185,7 +185,9 @@ def test_without_an_outline_the_wanted_needle_is_marked_by_the_diagnosis(
     show: Show, some: Some
 ) -> None:
     result, journal = some
-    page, record = opened_one(show, (result, [r.without_text() for r in journal]), "wrong needle")
+    bare = [r.without_text() for r in journal]
+    record = next(r for r in bare if r.diagnosis and r.diagnosis.form == "wrong needle")
+    page = show(result, bare, address=f"#ask-{record.ask}").page
     assert record.diagnosis is not None
     assert record.diagnosis.wanted is not None
     expect(page.locator("#viewer svg")).to_contain_text(

@@ -13,9 +13,9 @@ from mrcr_action.client.retry import ATTEMPTS
 from mrcr_action.collect import Collector
 from mrcr_action.config import RunConfig
 from mrcr_action.diagnosis.evidence import Diagnosis
+from mrcr_action.diagnosis.outline import outline_of
 from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
-from mrcr_action.diagnosis.outline import outline_of
 from mrcr_action.journal import Journal, read_journal
 from mrcr_action.plan import Ask, Plan
 from mrcr_action.rounds import with_rounds

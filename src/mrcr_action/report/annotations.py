@@ -112,7 +112,8 @@ def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
 def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
     against = [] if check.against is None else [f"Compared with {check.against}"]
     said = [check.message, *against, tested(result), *_stop(result)]
-    worse = check.bucket if check.against is None else "worse than the baseline"
+    same = _clean(check.bucket, LONGEST_NAME)
+    worse = same if check.against is None else "worse than the baseline"
     return Annotation(
         level=level,
         title=f"MRCR of {_name(result)}: {worse}",
@@ -136,7 +137,7 @@ def _margin(check: Check) -> float:
 
 def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
     result, bucket, worst = miss.result, miss.bucket, miss.checks[0]
-    label = "" if bucket.name == "all" else f" {bucket.name}"
+    label = "" if bucket.name == "all" else f" {_clean(bucket.name, LONGEST_NAME)}"
     metric = "" if worst.metric == "match_ratio" else f"{worst.metric.replace('_', ' ')} "
     others = f" (and {len(miss.checks) - 1} more)" if len(miss.checks) > 1 else ""
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"
