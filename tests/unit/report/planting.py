@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -27,9 +28,7 @@ def _planted(value: Any, kind: Any, text: str) -> Any:
         return text if value not in KEPT and not _is_closed(kind) else value
     if isinstance(value, msgspec.Struct):
         changes = {
-            field.name: _planted(getattr(value, field.name), field.type, text)
-            for field in msgspec.structs.fields(type(value))
-            if (type(value).__name__, field.name) not in GRAMMAR
+            name: _planted(getattr(value, name), kind, text) for name, kind in _fields(type(value))
         }
         return msgspec.structs.replace(value, **changes)
     if isinstance(value, tuple):
@@ -37,6 +36,13 @@ def _planted(value: Any, kind: Any, text: str) -> Any:
     if isinstance(value, dict):
         return {_planted(k, kind, text): _planted(v, kind, text) for k, v in value.items()}
     return value
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> list[tuple[str, Any]]:
+    """Fields whose texts may be free, with their types."""
+    fields = msgspec.structs.fields(kind)
+    return [(f.name, f.type) for f in fields if (kind.__name__, f.name) not in GRAMMAR]
 
 
 def _is_closed(kind: Any) -> bool:

@@ -33,7 +33,7 @@
     for (const [key, value] of Object.entries(attributes || {})) {
       if (value !== null && value !== undefined) made.setAttribute(key, value);
     }
-    for (const child of children.flat()) {
+    for (const child of children.flat(Infinity)) {
       if (child === null || child === undefined) continue;
       made.append(typeof child === "string" ? document.createTextNode(visible(child)) : child);
     }
