@@ -4,10 +4,10 @@
 A run is made up: three needle counts, eight lengths, 100 samples each, seven in ten of them exact
 and the others of every kind there is; texts of words that occur as often as words do, so that they
 pack about as well. ``report.html`` once with answers of the dataset's length, and once at the
-worst: every response another, and as long as max_tokens allows. Each is written in a process of its own,
-whose peak of memory is what it adds to the interpreter and the result. Then every report of the
-usual run in one process: result.json, summary, junit.xml, report.html, console and annotations. Run
-as ``.venv/bin/python benchmarks/report.py``. Exits 1 when a limit is missed.
+worst: every response another, and as long as max_tokens allows. Each is written in a process of its
+own, whose peak of memory is what it adds to the interpreter and the result. Then every report of
+the usual run in one process: result.json, summary, junit.xml, report.html, console, annotations.
+Run as ``.venv/bin/python benchmarks/report.py``. Exits 1 when a limit is missed.
 """
 
 from __future__ import annotations

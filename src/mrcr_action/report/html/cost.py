@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.report.cost import GAPS, GIB, seconds
 from mrcr_action.report.html.markup import element, foreign, section, table
+from mrcr_action.telemetry.document import Counted, Peaks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,22 +126,23 @@ def _servers(servers: Sequence[ServerTelemetry]) -> Element:
     more = ("most running", "most waiting", "fullest KV cache", "HTTP errors", "requests ended by")
     rows = []
     for server in servers:
-        counted, peaks = server.counted, server.peaks
+        # What is not known is a dash, a figure at a time.
+        counted, peaks = server.counted or Counted(), server.peaks or Peaks(samples=0)
         ended = ", ".join(
             f"{n:,} {why}" for why, n in (counted.finished if counted else {}).items()
         )
         rows.append(
             (
                 server.of,
-                _told(counted and counted.prompt_tokens),
-                _told(counted and counted.output_tokens),
-                _told(counted and counted.hit_share, ".0%"),
-                _told(counted and counted.preemptions),
-                _told(peaks and peaks.running),
-                _told(peaks and peaks.waiting),
-                _told(peaks and peaks.kv_cache_usage, ".0%"),
-                _told(counted and counted.http_errors),
-                (ended if counted else GAPS.get(server.gap)) or UNKNOWN,
+                _told(counted.prompt_tokens),
+                _told(counted.output_tokens),
+                _told(counted.hit_share, ".0%"),
+                _told(counted.preemptions),
+                _told(peaks.running),
+                _told(peaks.waiting),
+                _told(peaks.kv_cache_usage, ".0%"),
+                _told(counted.http_errors),
+                ended or GAPS.get(server.gap) or UNKNOWN,
             )
         )
     return table(
