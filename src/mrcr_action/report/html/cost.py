@@ -128,9 +128,7 @@ def _servers(servers: Sequence[ServerTelemetry]) -> Element:
     for server in servers:
         # What is not known is a dash, a figure at a time.
         counted, peaks = server.counted or Counted(), server.peaks or Peaks(samples=0)
-        ended = ", ".join(
-            f"{n:,} {why}" for why, n in (counted.finished if counted else {}).items()
-        )
+        ended = ", ".join(f"{n:,} {why}" for why, n in counted.finished.items())
         rows.append(
             (
                 server.of,
