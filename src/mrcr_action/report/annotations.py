@@ -51,6 +51,8 @@ class _Miss:
     bucket: Bucket
     checks: tuple[Check, ...]
     """Its missed thresholds, the worst first."""
+    looks: Sequence[str]
+    """What the wrong answers of the whole run look like, at most one line."""
 
 
 def annotations_of(
@@ -96,10 +98,12 @@ def _counted(found: Sequence[Annotation], limit: int) -> list[Annotation]:
 def _misses(result: Result) -> Iterator[_Miss]:
     if result.verdict.conclusion != "fail":
         return
+    looks = suspicions(result)[:1]  # over all records, and so once for all buckets
     for bucket in result.buckets:
         failed = [c for c in result.verdict.of(bucket.name) if c.state == "fail"]
         if failed:
-            yield _Miss(result=result, bucket=bucket, checks=tuple(sorted(failed, key=_margin)))
+            checks = tuple(sorted(failed, key=_margin))
+            yield _Miss(result=result, bucket=bucket, checks=checks, looks=looks)
 
 
 def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
@@ -143,7 +147,7 @@ def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"
     said = [
         *(check.message for check in miss.checks),
-        *(f"Looks like: {line}" for line in suspicions(result)[:1]),
+        *(f"Looks like: {line}" for line in miss.looks),
         graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
         f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
         tested(result),
