@@ -19,6 +19,7 @@ from mrcr_action.client import ApiError, Denied, Rejected, TimedOut
 from mrcr_action.client.retry import retried
 from mrcr_action.daemon_thread import in_daemon_thread
 from mrcr_action.diagnosis.forms import diagnose, lost
+from mrcr_action.diagnosis.outline import outline_of
 from mrcr_action.errors import MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.request import request_body
@@ -299,6 +300,7 @@ class Collector:
             nonce=sample.nonce,
             answer=sample.answer,
             response=completion.text,
+            outline=outline_of(sample),
         )
         self._finish(record)
         await self._weigh(record.without_text())
@@ -356,4 +358,5 @@ def _lost(
         attempts=attempts,
         seconds=seconds,
         prompt_tokens=ask.prompt_tokens,
+        outline=None if sample is None else outline_of(sample),
     )

@@ -17,7 +17,7 @@ from mrcr_action.comparison.document import Against, RoundChange
 from mrcr_action.config import RunConfig
 from mrcr_action.config.thresholds import Metric
 from mrcr_action.coverage import Coverage
-from mrcr_action.diagnosis.evidence import Diagnosis
+from mrcr_action.diagnosis.evidence import Diagnosis, Piece
 from mrcr_action.grade import Grade, Outcome
 from mrcr_action.intervals import Interval
 from mrcr_action.plan import Ask, Plan
@@ -70,10 +70,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was wanted; only in the journal."""
     response: str | None = None
     """What came back; only in the journal."""
+    outline: tuple[Piece, ...] | None = None
+    """The row's conversation without its words; only in the journal, and None where the row was
+    never read."""
 
     def without_text(self) -> Record:
         """The record as ``result.json`` holds it."""
-        return msgspec.structs.replace(self, nonce=None, answer=None, response=None)
+        return msgspec.structs.replace(self, nonce=None, answer=None, response=None, outline=None)
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,8 +113,95 @@ def test_a_sample_shows_both_texts_with_what_differs_marked(show: Show, some: So
     assert page.evaluate(texts, "#wanted del") != ""
     assert record.diagnosis is not None
     assert record.diagnosis.wanted is not None
-    place = f"needle {record.diagnosis.wanted.ordinal} of {record.n_needles}"
+    place = f"wanted: needle {record.diagnosis.wanted.ordinal}"
     expect(page.locator("#viewer svg")).to_contain_text(place)
+
+
+def opened_one(show: Show, some: Some, form: str, **context: Any) -> tuple[Page, Record]:
+    """The page with a sample of a form shown, and its record."""
+    record = next(r for r in some[1] if r.diagnosis and r.diagnosis.form == form)
+    page = show(*some, address=f"#ask-{record.ask}", **context).page
+    page.locator(".texts[data-ask]").wait_for()
+    return page, record
+
+
+def test_the_needles_of_a_sample_are_marked_with_the_one_that_came_back(
+    show: Show, some: Some
+) -> None:
+    page, record = opened_one(show, some, "wrong needle")
+    seen = record.diagnosis
+    assert seen is not None
+    assert seen.wanted is not None
+    assert seen.source is not None
+    needles = page.get_by_role("list", name="Needles").get_by_role("listitem")
+    assert needles.count() == record.n_needles + 1
+    wanted, came = seen.wanted, seen.source
+    expect(needles.nth(wanted.ordinal - 1)).to_contain_text(f"wanted: turn {wanted.turn},")
+    assert came.ordinal is not None
+    expect(needles.nth(came.ordinal - 1)).to_contain_text(f"came back: turn {came.turn},")
+    expect(needles.last).to_contain_text("question: turn")
+    drawn = page.locator("#viewer svg")
+    expect(drawn).to_contain_text(f"came back: needle {came.ordinal}")
+    assert drawn.locator("rect.part-needle, rect.part-wanted, rect.part-came").count() == (
+        record.n_needles
+    )
+    # The mark is where the needle is: its depth is a share of the characters before it.
+    x = float(drawn.locator("rect.part-wanted").get_attribute("x") or 0)
+    assert abs((x - 10) / 700 - wanted.depth) < 0.001
+
+
+def test_a_distractor_is_marked_as_the_turn_that_it_is(show: Show, some: Some) -> None:
+    page, record = opened_one(show, some, "distractor")
+    assert record.diagnosis is not None
+    assert record.diagnosis.source is not None
+    turn = record.diagnosis.source.turn
+    expect(page.locator("#viewer svg")).to_contain_text(f"came back: turn {turn}, no needle")
+    expect(page.get_by_role("list", name="Needles")).to_contain_text(f"came back: turn {turn}")
+
+
+def test_the_turns_of_a_conversation_are_read_by_the_keyboard(show: Show, some: Some) -> None:
+    page, record = opened_one(show, some, "exact")
+    assert record.outline is not None
+    title = page.locator(".where summary")
+    title.focus()
+    page.keyboard.press("Enter")
+    rows = page.get_by_role("region", name="Turns of the conversation").locator("tbody tr")
+    assert rows.count() == len(record.outline)
+    expect(rows.last).to_contain_text("the question")
+    chars = sum(piece.chars for piece in record.outline)
+    expect(title).to_contain_text(f"{chars:,} characters")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("region", name="Turns of the conversation")).to_be_focused()
+    assert Axe().run(page).violations_count == 0
+
+
+def test_a_lost_request_shows_its_conversation_all_the_same(show: Show, some: Some) -> None:
+    record = next(r for r in some[1] if r.outcome == "failed")
+    page = show(*some, address=f"#ask-{record.ask}").page
+    expect(page.get_by_role("list", name="Needles")).to_contain_text("wanted")
+
+
+def test_without_an_outline_the_wanted_needle_is_marked_by_the_diagnosis(
+    show: Show, some: Some
+) -> None:
+    result, journal = some
+    bare = [r.without_text() for r in journal]
+    record = next(r for r in bare if r.diagnosis and r.diagnosis.form == "wrong needle")
+    page = show(result, bare, address=f"#ask-{record.ask}").page
+    assert record.diagnosis is not None
+    assert record.diagnosis.wanted is not None
+    expect(page.locator("#viewer svg")).to_contain_text(
+        f"wanted: needle {record.diagnosis.wanted.ordinal} of {record.n_needles}"
+    )
+    assert page.get_by_role("list", name="Needles").count() == 0
+
+
+def test_the_cost_is_told_with_tables_that_have_headers(show: Show, some: Some) -> None:
+    page = show(*some).page
+    part = page.get_by_role("region", name="Cost", exact=True)
+    expect(part.get_by_role("rowheader", name="0: NVIDIA H200")).to_be_visible()
+    expect(part.get_by_role("columnheader", name="first token p50")).to_be_visible()
+    expect(part).to_contain_text("--max-num-seqs")
 
 
 def test_an_exact_sample_has_no_mark(show: Show, some: Some) -> None:

@@ -13,6 +13,7 @@ from mrcr_action.client.retry import ATTEMPTS
 from mrcr_action.collect import Collector
 from mrcr_action.config import RunConfig
 from mrcr_action.diagnosis.evidence import Diagnosis
+from mrcr_action.diagnosis.outline import outline_of
 from mrcr_action.errors import DataError, MrcrError, OutputError, ServerError, UsageError
 from mrcr_action.grade import grade
 from mrcr_action.journal import Journal, read_journal
@@ -198,7 +199,9 @@ def test_texts_are_kept_in_the_journal_only(journal: Journal) -> None:
 
     (line,) = read_journal(journal.path)
     assert (line.answer, line.response, line.nonce) == (f"{NONCE}answer 7",) * 2 + (NONCE,)
+    assert line.outline == outline_of(sample(7))
     assert (done[0].answer, done[0].response, done[0].nonce) == (None, None, None)
+    assert done[0].outline is None
     assert (done[0].prompt_tokens, done[0].completion_tokens) == (107, 4)
     assert (done[0].reasoning_chars, done[0].seconds) == (3, 0.2)
 
@@ -261,6 +264,7 @@ def test_what_a_second_attempt_would_not_help_is_asked_once(
     assert problem is None
     assert client.asked.count(1) == 1
     assert (done[0].outcome, done[0].reason, done[0].grade) == (outcome, str(error), None)
+    assert read_journal(journal.path)[0].outline == outline_of(sample(1))
     assert done[1].outcome == "scored"
 
 

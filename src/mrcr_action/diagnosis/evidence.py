@@ -70,6 +70,21 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
         return self.openai if protocol == "openai" else self.vllm
 
 
+Speaker = Literal["s", "u", "a", "m"]
+"""Who says something: system, user, assistant, or more than one of them."""
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A turn of a conversation, or several in a row, without its words; a list in JSON."""
+
+    speaker: Speaker
+    chars: int
+    """Length of its contents."""
+    turns: int = 1
+    needle: int | None = None
+    """Which of the identical requests it replies to, from 1; None for other turns."""
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The needle that was asked for."""
 

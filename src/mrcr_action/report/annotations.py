@@ -51,6 +51,8 @@ class _Miss:
     bucket: Bucket
     checks: tuple[Check, ...]
     """Its missed thresholds, the worst first."""
+    looks: Sequence[str]
+    """What the wrong answers of the whole run look like, at most one line."""
 
 
 def annotations_of(
@@ -96,10 +98,12 @@ def _counted(found: Sequence[Annotation], limit: int) -> list[Annotation]:
 def _misses(result: Result) -> Iterator[_Miss]:
     if result.verdict.conclusion != "fail":
         return
+    looks = suspicions(result)[:1]  # over all records, and so once for all buckets
     for bucket in result.buckets:
         failed = [c for c in result.verdict.of(bucket.name) if c.state == "fail"]
         if failed:
-            yield _Miss(result=result, bucket=bucket, checks=tuple(sorted(failed, key=_margin)))
+            checks = tuple(sorted(failed, key=_margin))
+            yield _Miss(result=result, bucket=bucket, checks=checks, looks=looks)
 
 
 def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
@@ -112,7 +116,8 @@ def _regressions(result: Result) -> Iterator[tuple[Result, Check]]:
 def _of_regression(result: Result, check: Check, level: Literal["error", "warning"]) -> Annotation:
     against = [] if check.against is None else [f"Compared with {check.against}"]
     said = [check.message, *against, tested(result), *_stop(result)]
-    worse = check.bucket if check.against is None else "worse than the baseline"
+    same = _clean(check.bucket, LONGEST_NAME)
+    worse = same if check.against is None else "worse than the baseline"
     return Annotation(
         level=level,
         title=f"MRCR of {_name(result)}: {worse}",
@@ -136,13 +141,13 @@ def _margin(check: Check) -> float:
 
 def _of_miss(miss: _Miss, level: Literal["error", "warning"]) -> Annotation:
     result, bucket, worst = miss.result, miss.bucket, miss.checks[0]
-    label = "" if bucket.name == "all" else f" {bucket.name}"
+    label = "" if bucket.name == "all" else f" {_clean(bucket.name, LONGEST_NAME)}"
     metric = "" if worst.metric == "match_ratio" else f"{worst.metric.replace('_', ' ')} "
     others = f" (and {len(miss.checks) - 1} more)" if len(miss.checks) > 1 else ""
     graded = f"{bucket.graded} of {bucket.wanted} samples graded"
     said = [
         *(check.message for check in miss.checks),
-        *(f"Looks like: {line}" for line in suspicions(result)[:1]),
+        *(f"Looks like: {line}" for line in miss.looks),
         graded if lost(bucket) == "0" else f"{graded}, {lost(bucket)}",
         f"nonce rate {number(bucket.prefix_hit_rate)}, exact rate {number(bucket.exact_rate)}",
         tested(result),

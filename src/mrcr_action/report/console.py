@@ -63,7 +63,7 @@ def _show_tables(say: Printer, result: Result) -> None:
     if result.coverage and result.records:
         say.table(coverage_table(result.coverage, result.config.protocol))
         if rest := beyond(result.coverage):
-            say(rest)
+            say(one_line(rest, 2_000))
     if told := areas(result):
         say(told)
     if any(change.asked for change in result.rounds):
@@ -108,7 +108,8 @@ class Printer:
             print(text, file=self._stream, flush=True)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print a header and rows."""
+        """Print a header and rows, each cell on one line."""
+        rows = [[one_line(cell) for cell in row] for row in rows]
         if self._terminal:
             from rich.box import SIMPLE_HEAD
             from rich.console import Console

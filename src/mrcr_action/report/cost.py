@@ -97,7 +97,7 @@ def _first_token(latencies: Sequence[Latency]) -> str:
     every, *rounds = latencies
     told = f"First token after {_spread(every.first_token)}"
     if rounds:
-        medians = [f"{r.round} {_seconds(r.first_token.p50)}" for r in rounds[:ROUNDS_SHOWN]]
+        medians = [f"{r.round} {seconds(r.first_token.p50)}" for r in rounds[:ROUNDS_SHOWN]]
         more = ", …" if len(rounds) > ROUNDS_SHOWN else ""
         told += f"; median by round: {', '.join(medians)}{more}"
     rate = every.prefill_tokens_per_second
@@ -152,10 +152,10 @@ def _gpu(gpu: Gpu) -> str:
 
 
 def _spread(found: Quantiles) -> str:
-    return f"{_seconds(found.p50)} (p95 {_seconds(found.p95)}, max {_seconds(found.max)})"
+    return f"{seconds(found.p50)} (p95 {seconds(found.p95)}, max {seconds(found.max)})"
 
 
-def _seconds(value: float) -> str:
+def seconds(value: float) -> str:
     """With about three digits, below a second in milliseconds."""
     if value >= 10:  # noqa: PLR2004 - from here on, hundredths are noise
         return f"{value:.1f} s"

@@ -69,7 +69,7 @@ def _suite(result: Result, name: str, label: str) -> Any:
     return junit_xml.TestSuite(
         f"mrcr {name}",
         test_cases=cases,
-        timestamp=result.started.removesuffix("Z"),
+        timestamp=_clean(result.started.removesuffix("Z")),
         properties={name: _clean(value) for name, value in _properties(result).items() if value},
     )
 
@@ -99,7 +99,7 @@ def _comparable(result: Result) -> str:
 
 def _case(label: str, name: str, seconds: float) -> Any:
     return junit_xml.TestCase(
-        name,
+        _clean(name),
         classname=f"mrcr.{label}",
         # The library leaves the time out when it is 0, and some readers then show NaN.
         elapsed_sec=max(seconds, 0.0004),
@@ -115,9 +115,9 @@ def _run_case(result: Result, label: str) -> Any:
         body = [problem.message, problem.hint, *lines(problem.details)]
         case.add_error_info(
             # Without any text, the library would write the case as passed.
-            message=_clean(problem.message).strip() or problem.kind,
+            message=_clean(problem.message).strip() or _clean(problem.kind),
             output=_clean("\n".join(filter(None, body)), BODY_LIMIT),
-            error_type=problem.kind,
+            error_type=_clean(problem.kind),
         )
     return case
 

@@ -243,8 +243,11 @@ def _problem(result: Result) -> str:
 
 
 def _markdown(table: Sequence[Sequence[str]], *, left: int) -> str:
-    """A table whose first columns are words and the others figures."""
-    head, *body = ("| " + " | ".join(row) + " |" for row in table)
+    """A table whose first columns are words and the others figures; no cell holds markup.
+
+    Names of cells and rounds are made by a run; a document that is rendered again may have others.
+    """
+    head, *body = ("| " + " | ".join(map(markdown, row)) + " |" for row in table)
     rule = "|" + " --- |" * left + " ---: |" * (len(table[0]) - left)
     return "\n".join([head, rule, *body])
 
@@ -255,7 +258,7 @@ def _coverage(result: Result) -> str:
     table = _markdown(rows, left=1)
     title = f"By needles and length: {len(shown(result.coverage))} cells"
     folded = f"<details><summary>{title}</summary>\n\n{table}\n\n</details>"
-    rest = beyond(result.coverage)
+    rest = markdown(beyond(result.coverage), limit=2_000)
     return f"{rest}\n\n{folded}" if rest else folded
 
 

@@ -26,7 +26,7 @@ def one_line(text: str, limit: int = 300) -> str:
     Workflow commands (``::name::`` at the start of a line, ``##[name]`` anywhere) are broken up,
     since a runner reads them from whatever is printed.
     """
-    clean = "".join(" " if _unprintable(c) else c for c in text)
+    clean = "".join(" " if unprintable(c) else c for c in text)
     clean = " ".join(clean.split()).replace("##[", "# #[")
     if clean.startswith("::"):
         clean = ": :" + clean[2:]
@@ -61,6 +61,7 @@ def xml_text(text: str) -> str:
     return _XML_10.sub("\ufffd", text)
 
 
-def _unprintable(char: str) -> bool:
+def unprintable(char: str) -> bool:
+    """Whether a character controls something, is not seen, or is half of a pair."""
     # Cc control, Cf format (direction overrides, zero width), Cs surrogates, Zl/Zp separators.
     return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}

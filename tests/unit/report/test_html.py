@@ -20,7 +20,7 @@ from mrcr_action.baseline import Baseline, check_of, compared
 from mrcr_action.comparison.document import Against
 from mrcr_action.comparison.verdict import side_of
 from mrcr_action.config import RunConfig
-from mrcr_action.diagnosis.evidence import Diagnosis, Source, Wanted
+from mrcr_action.diagnosis.evidence import Diagnosis, Piece, Source, Wanted
 from mrcr_action.gate import judge
 from mrcr_action.report.html import render_html, render_overview, texts_of
 from mrcr_action.report.html.samples import LONGEST_TEXT, packed
@@ -171,7 +171,7 @@ def test_the_policy_lets_run_and_apply_only_what_is_in_the_page(bounded: Result)
         digests = (hashlib.sha256(t.encode()).digest() for tag, t in page.code if tag == kind)
         return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
 
-    assert len(hashes("script")) == 2
+    assert len(hashes("script")) == 3
     assert meta["content"] == (
         f"default-src 'none'; script-src {' '.join(hashes('script'))};"
         f" style-src {' '.join(hashes('style'))}; base-uri 'none'; form-action 'none'"
@@ -282,6 +282,49 @@ def test_a_viewer_finds_both_texts_of_a_request(
     assert texts[rows[2]["returned"][1]] == "abcdefghijAnother one."
     assert rows[0]["wanted"] == rows[0]["returned"]
     assert "wanted" not in rows[3]
+
+
+def test_a_viewer_finds_the_outline_of_a_conversation_also_of_a_lost_request(
+    make_record: Callable[..., Record],
+) -> None:
+    outline = (Piece(speaker="u", chars=70), Piece(speaker="a", chars=1_200, needle=1))
+    lost = make_record(0, None, outline=outline)
+    same = make_record(1, 0.5, outline=outline, nonce="n", answer="na", response="nb")
+    older = make_record(2, 0.5, nonce="n", answer="na", response="nb")
+    records = [lost, same, older]
+    rows, (block,) = packed(records, texts_of(records), "openai")
+    assert rows[0].outline == rows[1].outline
+    assert rows[0].outline is not None
+    assert json.loads(unpacked(block)[rows[0].outline.at]) == [
+        ["u", 70, 1, None],
+        ["a", 1200, 1, 1],
+    ]
+    assert rows[0].wanted is None
+    assert rows[0].nonce is None
+    assert rows[2].outline is None
+
+
+WANTED = Wanted(ordinal=1, of=2, turn=2, depth=0.1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "came"),
+    [
+        (Diagnosis(form="exact", wanted=WANTED), 2),
+        (Diagnosis(form="no nonce", wanted=WANTED), 2),
+        (Diagnosis(form="wrong needle", wanted=WANTED, source=Source(turn=8, ratio=0.9)), 8),
+        (Diagnosis(form="garbled", wanted=WANTED, source=Source(turn=5, ratio=0.9)), 5),
+        (Diagnosis(form="garbled", wanted=WANTED), None),
+        (Diagnosis(form="unrelated", wanted=WANTED), None),
+        (Diagnosis(form="failed"), None),
+        (None, None),
+    ],
+)
+def test_the_turn_that_came_back_is_told_where_it_is_known(
+    make_record: Callable[..., Record], seen: Diagnosis | None, came: int | None
+) -> None:
+    (row,), _ = packed([make_record(0, 0.5, diagnosis=seen)], {}, "openai")
+    assert row.came == came
 
 
 def test_a_text_that_comes_again_is_kept_once(told: list[Record]) -> None:

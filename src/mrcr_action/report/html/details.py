@@ -127,7 +127,7 @@ def notes(result: Result) -> Element | None:
 
 def about(result: Result) -> Element:
     """What was run on what."""
-    server, data, time = result.server, result.data, result.timeline
+    server, data = result.server, result.data
     facts = {
         "verdict": result.verdict.summary,
         "model": result.model or "?",
@@ -136,10 +136,7 @@ def about(result: Result) -> Element:
         "started as": shlex.join(server.command) if server.command else None,
         "samples": f"{data.dataset} {data.revision or ''}".strip(),
         "tested": tested(result),
-        "time": f"{result.started}; {time.total:.1f} s in all: start-up {time.start_up:.1f},"
-        f" choosing {time.plan:.1f}, asking {time.ask:.1f}",
-        "tokens": f"{result.total_output_tokens:,} answered,"
-        f" {result.tokens_per_second:.1f} a second",
+        "time": f"{result.started} to {result.finished}",
         "to repeat": shlex.join(result.invocation) if result.invocation else None,
         "written by": f"mrcr-action {result.tool_version}",
     }

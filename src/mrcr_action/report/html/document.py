@@ -55,10 +55,10 @@ def asset(name: str) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
 
-def viewer_scripts() -> tuple[str, str]:
+def viewer_scripts() -> tuple[str, ...]:
     """The comparison of texts, which is others' code with its licence in front, and the viewer."""
     diff = DIFF_NOTICE.format(licence=asset("diff.LICENSE.txt")) + asset("diff.min.js")
-    return diff, asset("viewer.js")
+    return diff, asset("conversation.js"), asset("viewer.js")
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

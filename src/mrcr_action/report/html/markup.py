@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 from xml.etree import ElementTree as ET
 
-from mrcr_action.report.text import one_line
+from mrcr_action.report.text import one_line, unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 Element: TypeAlias = ET.Element
 Child: TypeAlias = "Element | str | Iterable[Child] | None"
 Value: TypeAlias = "str | int | float | bool | None"
+
+CODE = frozenset({"script", "style"})
+"""Elements whose text is a program's own, or data that is escaped where it is made."""
 
 LONGEST = 2_000
 """Characters of a foreign text that the page itself shows."""
@@ -33,7 +36,7 @@ def element(tag: str, *children: Child, **attributes: Value) -> Element:
         if value is None or value is False:
             continue
         text = "" if value is True else _number(value) if isinstance(value, float) else str(value)
-        made.set(name.rstrip("_").replace("_", "-"), text)
+        made.set(name.rstrip("_").replace("_", "-"), _seen(text))
     _append(made, children)
     return made
 
@@ -43,14 +46,22 @@ def _append(parent: Element, children: Iterable[Child]) -> None:
         if child is None:
             continue
         if isinstance(child, str):
+            text = child if parent.tag in CODE else _seen(child)
             if len(parent):
-                parent[-1].tail = (parent[-1].tail or "") + child
+                parent[-1].tail = (parent[-1].tail or "") + text
             else:
-                parent.text = (parent.text or "") + child
+                parent.text = (parent.text or "") + text
         elif isinstance(child, ET.Element):
             parent.append(child)
         else:
             _append(parent, child)
+
+
+def _seen(text: str) -> str:
+    """The text without characters that nobody sees, wherever it comes from; lines stay."""
+    if text.isprintable():
+        return text
+    return "".join(char if char == "\n" or not unprintable(char) else " " for char in text)
 
 
 def foreign(text: str, limit: int = LONGEST) -> str:

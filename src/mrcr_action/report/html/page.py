@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mrcr_action.report.html import curves, details
+from mrcr_action.report.html.cost import cost
 from mrcr_action.report.html.document import document, footer, viewer_scripts
 from mrcr_action.report.html.faults import faults
 from mrcr_action.report.html.heat import heat_map
@@ -45,6 +46,7 @@ def render_html(result: Result, texts: Mapping[int, Texts] | None = None) -> byt
         details.passes(result),
         details.buckets(result),
         details.coverage(result),
+        cost(result),
         details.notes(result),
         details.about(result),
     ]

@@ -15,7 +15,7 @@ import msgspec
 from mrcr_action.bins import bin_of
 from mrcr_action.diagnosis.evidence import Diagnosis
 from mrcr_action.diagnosis.lines import told
-from mrcr_action.report.html.groups import kind_of
+from mrcr_action.report.html.groups import RIGHT_NEEDLE, kind_of
 from mrcr_action.result import encode_line
 
 if TYPE_CHECKING:
@@ -77,24 +77,36 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     nonce: str | None = None
     wanted: Text | None = None
     returned: Text | None = None
+    outline: Text | None = None
+    """JSON of the conversation without its words."""
+    came: int | None = None
+    """Turn that came back, by its index from 0; of a garbled response, the one its end is from."""
     seen: Diagnosis | None = None
     """Without its excerpt, where the texts are there."""
 
 
 class Texts(NamedTuple):
-    """The two texts of a request, from the journal."""
+    """What only the journal has of a request."""
 
     nonce: str
-    wanted: str
+    wanted: str | None
+    """None of one that was lost."""
     returned: str | None
+    outline: str = ""
+    """JSON; empty where there is none."""
 
 
 def texts_of(records: Iterable[Record]) -> dict[int, Texts]:
     """The texts of a journal, by the ask."""
     return {
-        record.ask: Texts(record.nonce or "", record.answer, record.response)
+        record.ask: Texts(
+            record.nonce or "",
+            record.answer,
+            record.response,
+            "" if record.outline is None else encode_line(record.outline).decode(),
+        )
         for record in records
-        if record.answer is not None
+        if record.answer is not None or record.outline is not None
     }
 
 
@@ -113,20 +125,18 @@ def packed(
         Each block is a JSON list of texts, packed by zlib, in base64.
     """
     store = _Store(room)
-    places: dict[int, tuple[Text | None, Text | None]] = {}
+    places: dict[int, list[Text | None]] = {}
     for record in sorted(records, key=_worst_first):
         found = texts.get(record.ask)
         if found is not None:
-            places[record.ask] = (
-                store.place(found.wanted),
-                None if found.returned is None else store.place(found.returned),
-            )
+            texts_of_it = (found.wanted, found.returned, found.outline or None)
+            places[record.ask] = [None if t is None else store.place(t) for t in texts_of_it]
     blocks = store.finish()
     rows = []
     for record in records:
-        wanted, returned = (store.kept(place) for place in places.get(record.ask, (None, None)))
-        nonce = texts[record.ask].nonce if wanted is not None else None
-        rows.append(_row(record, protocol, nonce, wanted, returned))
+        kept = _Kept(*(store.kept(place) for place in places.get(record.ask, ())))
+        nonce = texts[record.ask].nonce if kept.wanted is not None else None
+        rows.append(_row(record, protocol, nonce, kept))
     return rows, blocks
 
 
@@ -134,11 +144,17 @@ def _worst_first(record: Record) -> tuple[bool, int]:
     return (record.grade is not None and record.grade.exact, record.ask)
 
 
-def _row(
-    record: Record, protocol: str, nonce: str | None, wanted: Text | None, returned: Text | None
-) -> Row:
+class _Kept(NamedTuple):
+    """Where what the journal has of a request lies, as far as there was room."""
+
+    wanted: Text | None = None
+    returned: Text | None = None
+    outline: Text | None = None
+
+
+def _row(record: Record, protocol: str, nonce: str | None, kept: _Kept) -> Row:
     seen, grade = record.diagnosis, record.grade
-    if seen is not None and returned is not None:
+    if seen is not None and kept.returned is not None:
         seen = msgspec.structs.replace(seen, excerpt=None)
     length = bin_of(record.o200k_tokens)
     other = "vllm" if protocol == "openai" else "openai"
@@ -166,10 +182,21 @@ def _row(
         seconds=round(record.seconds, 3),
         margin=record.logit_margin,
         nonce=nonce,
-        wanted=wanted,
-        returned=returned,
+        wanted=kept.wanted,
+        returned=kept.returned,
+        outline=kept.outline,
+        came=_came(seen),
         seen=seen,
     )
+
+
+def _came(seen: Diagnosis | None) -> int | None:
+    """The turn that a response is of, where that is known."""
+    if seen is None:
+        return None
+    if seen.source is not None:
+        return seen.source.turn
+    return seen.wanted.turn if seen.wanted is not None and seen.form in RIGHT_NEEDLE else None
 
 
 class _Store:

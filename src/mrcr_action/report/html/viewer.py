@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING
 
 from mrcr_action.report.html.markup import element, section
 from mrcr_action.report.html.samples import packed
+from mrcr_action.report.text import unprintable
 from mrcr_action.result import encode_line
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ ORDERS = {
     "slowest": "slowest first",
 }
 COLUMNS = ("sample", "kind", "ratio", "needles", "o200k tokens", "pass", "time")
+_ESCAPED = re.compile(r"[<>&\x7f-\U0010ffff]")
+
 FIGURES = frozenset({"ratio", "needles", "o200k tokens", "time"})
 
 
@@ -110,8 +115,12 @@ def data(result: Result, texts: Mapping[int, Texts]) -> list[Element]:
 
 
 def _inert(content: object) -> str:
-    """JSON without a character that could end its block or begin markup."""
-    text = encode_line(content).decode()
-    for char in "<>&":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
+    """JSON without a character that could end its block or begin markup, or that is not seen."""
+    return _ESCAPED.sub(_escape, encode_line(content).decode())
+
+
+def _escape(found: re.Match[str]) -> str:
+    char = found[0]
+    if char not in "<>&" and not unprintable(char):
+        return char
+    return json.dumps(char)[1:-1] if char > "\x7f" else f"\\u{ord(char):04x}"

@@ -33,13 +33,14 @@
     for (const [key, value] of Object.entries(attributes || {})) {
       if (value !== null && value !== undefined) made.setAttribute(key, value);
     }
-    for (const child of children.flat()) {
+    for (const child of children.flat(Infinity)) {
       if (child === null || child === undefined) continue;
       made.append(typeof child === "string" ? document.createTextNode(visible(child)) : child);
     }
     return made;
   }
   const number = (value) => value.toLocaleString("en-US");
+  const draw = conversationOf(make, number);
   const ratio = (value) => (value === null || value === undefined ? "–" : value.toFixed(4));
 
   // The list and its filters.
@@ -134,13 +135,14 @@
       else button.removeAttribute("aria-current");
     }
     const texts = make("div", { class: "texts" });
+    const where = make("div", { class: "where" }, draw.prompt(row));
     const title = make("h3", { tabindex: "-1", id: "viewer-title" }, row.sample);
     get("viewer").replaceChildren(
       title,
       steps(row),
       make("p", { class: "said" }, make("strong", null, row.kind), row.told === row.kind ? "" : `: ${row.told}`),
       make("dl", { class: "facts-of-sample" }, facts(row)),
-      strip(row) ?? "",
+      where,
       texts,
     );
     try {
@@ -152,7 +154,7 @@
       title.focus({ preventScroll: true });
       get("viewer").scrollIntoView({ block: "nearest" });
     }
-    return showTexts(row, texts);
+    return Promise.all([showWhere(row, where), showTexts(row, texts)]);
   }
 
   function steps(row) {
@@ -203,42 +205,6 @@
       .map(([name, value]) => make("div", null, make("dt", null, name), make("dd", null, value)));
   }
 
-  function strip(row) {
-    // The prompt from its first token to its last, with what is known of places in it.
-    const seen = row.seen;
-    if (!seen || !seen.wanted || !row.prompt) return null;
-    const width = 720, left = 10, inner = 700;
-    const x = (token) => left + (inner * Math.min(token, row.prompt)) / row.prompt;
-    const near = (at) => (at > width / 2 ? { x: at - 6, "text-anchor": "end" } : { x: at + 6 });
-    const marks = [];
-    const mark = (token, what, kind, y, top) => {
-      const at = x(token);
-      marks.push(
-        make("svg:rect", { x: at - 1.5, y: top, width: 3, height: 34, class: kind }),
-        make("svg:text", { ...near(at), y }, `${what}, token ${number(token)}`),
-      );
-    };
-    const { wanted, first_wrong: wrong } = seen;
-    const told = `needle ${wanted.ordinal} of ${wanted.of}, turn ${wanted.turn}, at ${(100 * wanted.depth).toFixed(0)} %`;
-    if (wanted.token !== null) mark(wanted.token, told, "needle", 14, 4);
-    if (wrong && wrong.place && wrong.place.token !== null) {
-      mark(wrong.place.token, `first wrong character, turn ${wrong.place.turn}`, "wrong", 62, 24);
-    }
-    const label = `The prompt, ${number(row.prompt)} tokens: ${told}`;
-    return make(
-      "div",
-      { class: "scroll", role: "region", "aria-label": "Where in the prompt", tabindex: "0" },
-      make(
-        "svg:svg",
-        { viewBox: `0 0 ${width} 84`, class: "strip", role: "img", "aria-label": label },
-        make("svg:rect", { x: left, y: 24, width: inner, height: 14, rx: 3, class: "prompt" }),
-        marks,
-        make("svg:text", { x: left, y: 80, class: "quiet" }, "beginning of the prompt"),
-        make("svg:text", { x: left + inner, y: 80, class: "quiet", "text-anchor": "end" }, `${number(row.prompt)} tokens`),
-      ),
-    );
-  }
-
   // The texts, unpacked when they are asked for.
 
   const blocks = new Map();
@@ -252,12 +218,21 @@
     return new Response(stream).json();
   }
 
+  const canUnpack = typeof DecompressionStream !== "undefined";
+  const text = async (place) => (await block(place[0]))[place[1]];
+
+  async function showWhere(row, place) {
+    if (!row.outline || !canUnpack) return;
+    const pieces = JSON.parse(await text(row.outline));
+    if (row === opened) place.replaceChildren(...draw.conversation(row, pieces));
+  }
+
   async function showTexts(row, place) {
     const excerpt = row.seen && row.seen.excerpt;
     let wanted, returned, aside;
-    if (row.wanted && typeof DecompressionStream !== "undefined") {
-      wanted = (await block(row.wanted[0]))[row.wanted[1]];
-      returned = row.returned ? (await block(row.returned[0]))[row.returned[1]] : null;
+    if (row.wanted && canUnpack) {
+      wanted = await text(row.wanted);
+      returned = row.returned ? await text(row.returned) : null;
       const cut = row.wanted[2] + (row.returned ? row.returned[2] : 0);
       if (cut) aside = `${number(cut)} characters are left out here; samples.jsonl has them.`;
     } else {
