@@ -34,7 +34,7 @@ in which it says them; where ``V`` is said, nothing else is."""
 _FAR = (
     "the right request, and not the right one of its kind: the count of equal requests, an"
     " average over keys far apart, or its hand-on through a reply (layers 11 to 13). Attention"
-    " to far keys?"
+    " to far keys, or a wrong block among them?"
 )
 _OFFSET = (
     "begun right, and lost within the piece: the offset in it, told by phases of one far key"
@@ -48,7 +48,7 @@ _SAMPLER = (
 _ALL = (
     "nothing of the wanted text: what tells requests and pieces apart is off from the start"
     " (layers 0 to 10, distances of 1 to 51 tokens), or all of attention is. The chat template,"
-    " positions, scales, or keys of another request?"
+    " positions, scales, the end of a prompt that came from a cache, or keys of another request?"
 )
 _BYTES = (
     "the wanted piece with single bytes wrong: the places are right, and what is read there is"
