@@ -266,15 +266,23 @@ def tags(page: bytes) -> list[Any]:
     return parser.found
 
 
+OWN_HTML = "<br>"
+"""Of cells with several lines. Where a text brings more of it, its plain twin has fewer."""
+
+
 def blocks(text: str) -> list[tuple[str, str, str]]:
     """What Markdown becomes: every element, and HTML word for word."""
     found = []
     for token in flat(MARKDOWN.parse(text)):
         if token.type in {"text", "text_special", "softbreak", "inline"}:
             continue
-        # An indented block is a log, whose lines are literal.
-        assert token.type not in {"html_inline", "link_open", "image", "fence", "hr", "hardbreak"}
-        content = token.content if token.type == "html_block" else ""
+        if token.type == "html_inline":
+            assert token.content == OWN_HTML
+        # An indented block is a log, whose lines are literal. A fence is the chart, and no text
+        # from outside is in it, so that its twin's is the same.
+        assert token.type not in {"link_open", "image", "hr", "hardbreak"}
+        is_code = token.type in {"html_block", "html_inline", "fence"}
+        content = token.content if is_code else ""
         found.append((token.type, token.tag, content))
     return found
 
