@@ -131,6 +131,10 @@ def test_where_a_server_runs_may_differ() -> None:
     assert len(check_pieces([piece(1), other])[0]) == 2
 
 
+def test_what_the_junit_file_lists_may_differ() -> None:
+    assert len(check_pieces([piece(1), of(junit="samples")])[0]) == 2
+
+
 def test_every_key_that_may_differ_is_one() -> None:
     assert set(RunConfig.__struct_fields__) >= OF_THE_MACHINE
 
