@@ -119,7 +119,7 @@ def _check_whole(piece: Piece) -> None:
             hint="The file was changed since it was written; take the one that `mrcr run` wrote.",
         )
     strange = {key_of(ask) for ask in plan.asks} - set(map(key_of, part.whole.asks)) if plan else ()
-    if strange or not 1 <= part.number <= part.count:
+    if strange or not 1 <= part.number <= part.count <= len(part.whole.samples):
         raise DataError(
             f"{piece.where}: part: {part} does not belong to the plan in it",
             hint="The file was changed since it was written; take the one that `mrcr run` wrote.",

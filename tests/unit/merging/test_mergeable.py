@@ -139,6 +139,14 @@ def test_every_key_that_may_differ_is_one() -> None:
     assert set(RunConfig.__struct_fields__) >= OF_THE_MACHINE
 
 
+def test_more_parts_than_samples_are_refused_before_they_are_counted() -> None:
+    part = part_of(1).part
+    assert part is not None
+    many = piece(1, part=msgspec.structs.replace(part, count=10**9))
+
+    assert "does not belong to the plan in it" in str(refused(many))
+
+
 def without_plan(number: int) -> Piece:
     problem = Problem(kind="ServerError", message="the server died")
     return piece(number, plan=None, part=None, problem=problem)
