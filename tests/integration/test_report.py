@@ -176,6 +176,9 @@ def test_a_result_of_another_version_or_broken_is_named_with_its_key(
         (("one", "--html", "a.html", "--output-dir", "b"), 2, "a single report is named too"),
         (("two", "--html", "a.html"), 2, "2 results have a page each"),
         (("one", "--junit", "two"), 2, "--junit two: is a folder"),
+        (("one", "--html", "one/result.json"), 2, "holds a result, its answers, or another report"),
+        (("one", "--junit", "one/../one/samples.jsonl"), 2, "--junit one/../one/samples.jsonl: "),
+        (("one", "--junit", "a", "--summary", "a"), 2, "--summary a: holds a result"),
     ],
 )
 def test_what_cannot_be_is_an_error_that_says_what_to_name(
@@ -184,11 +187,14 @@ def test_what_cannot_be_is_an_error_that_says_what_to_name(
     root = copy("one").parent
     copy("two")
     mrcr.cwd = root
+    sources = [*root.rglob("result.json"), *root.rglob("samples.jsonl")]
+    before = [path.read_bytes() for path in sources]
 
     ended = mrcr("report", *arguments)
 
     assert ended.code == code, ended.said
     assert told in ended.stderr
+    assert [path.read_bytes() for path in sources] == before
 
 
 def test_an_empty_folder_is_no_result(mrcr: Mrcr) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -138,6 +139,20 @@ def test_a_missing_part_is_named_and_nothing_is_written(
     assert ended.code == 3
     assert "mrcr: error: part 2 of 3 is missing" in ended.stderr
     assert not (shared_mrcr.cwd / "lacking").exists()
+
+
+def test_a_folder_of_parts_is_told_how_to_name_them(
+    parts: dict[str, list[Ended]], shared_mrcr: Mrcr
+) -> None:
+    assert len(parts) == 2
+    for number in (1, 2, 3):
+        name = f"meets-{number}"
+        shutil.copytree(shared_mrcr.cwd / name, shared_mrcr.cwd / "all-parts" / name)
+
+    ended = shared_mrcr("merge", "all-parts", "--output-dir", "unnamed")
+
+    assert ended.code == 3
+    assert "name each part: FOLDER/*" in ended.stderr
 
 
 def test_with_a_part_missing_there_is_a_report_and_no_verdict_on_request(

@@ -96,10 +96,12 @@ class _Read:
         count = len(self.pieces) + len(self._missing)
         named = "; ".join(f"part {part.number} of {count} {part.why}" for part in self._missing)
         of = f"{self.name}: " if self.name else ""
+        # Results in the subfolders of a folder are taken for those of several configurations.
+        each = " If it is beside this one, name each part: FOLDER/*." if self.name else ""
         raise DataError(
             f"{of}{named}",
             hint="Run it again with the same configuration, or pass --allow-missing for a report"
-            " without a verdict on what there is.",
+            f" without a verdict on what there is.{each}",
         )
 
     def joined(self, folder: Path, baseline: Baseline | None) -> Result:

@@ -42,7 +42,7 @@ def report_command(
         0: the reports are written, whatever the verdicts say.
 
     Raises:
-        UsageError: nothing says where the reports are to go.
+        UsageError: nothing says where the reports are to go, or one would take a result's place.
         DataError: a result cannot be read.
         OutputError: a report cannot be written.
     """
@@ -57,6 +57,7 @@ def report_command(
                 f"--output-dir {folder}: a single report is named too",
                 hint="Name files, or a folder for all reports.",
             )
+        _spare([path for _, path in found] + journals, files)
         written = _single(results, journals, files)
     else:
         written = _all(names, found, results, journals, folder)
@@ -68,6 +69,24 @@ def report_command(
 def _say_if_gone(journal: Path) -> None:
     if not journal.is_file():
         print_progress(f"{journal}: not there; the report for a browser lacks the texts of answers")
+
+
+def _spare(sources: Sequence[Path], files: Mapping[str, str | None]) -> None:
+    """See that no report takes the place of what it is made from, nor of another one.
+
+    Raises:
+        UsageError: one would.
+    """
+    taken = {path.resolve() for path in sources}
+    for flag, name in files.items():
+        if not name:
+            continue
+        if (place := Path(name).resolve()) in taken:
+            raise UsageError(
+                f"--{flag} {name}: holds a result, its answers, or another report",
+                hint=f"Name another file with --{flag}.",
+            )
+        taken.add(place)
 
 
 def _single(

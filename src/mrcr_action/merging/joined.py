@@ -90,7 +90,7 @@ def joined(
     )
     addresses = dict.fromkeys(result.server.base_url for result in results)
     server = msgspec.structs.replace(first.server, base_url=", ".join(addresses))
-    made = result_of(found, resolved, server, invocation=_invocation(first))
+    made = result_of(found, resolved, server, invocation=_invocation(first, output))
     return msgspec.structs.replace(
         made,
         started=min(result.started for result in results),
@@ -164,9 +164,13 @@ def _notes(results: Sequence[Result]) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def _invocation(result: Result) -> tuple[str, ...]:
-    """What runs the whole plan at once."""
-    return tuple(word for word in result.invocation if not word.startswith("--shard="))
+def _invocation(result: Result, output: str) -> tuple[str, ...]:
+    """What runs the whole plan at once, and leaves the folders of the parts alone."""
+    words = [word for word in result.invocation if not word.startswith("--shard=")]
+    if words and len(words) == len(result.invocation):
+        words.append("--shard=null")  # A file or a variable says which part.
+    flag = "--output-dir="
+    return tuple(f"{flag}{output}" if word.startswith(flag) else word for word in words)
 
 
 def _data(results: Sequence[Result]) -> DataInfo:

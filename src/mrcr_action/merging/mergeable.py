@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 OF_THE_MACHINE = {
     *("shard", "output_dir", "save_results", "model_name", "dataset", "server", "base_url", "host"),
     *("port", "image", "gpus", "cache_dir", "shm_size", "env", "startup_max_wait_seconds"),
-    *("request_timeout_seconds", "time_limit_seconds"),
+    *("request_timeout_seconds", "time_limit_seconds", "junit"),
 }
-"""Keys that may differ from part to part, or of which it is compared what came of them."""
+"""Keys that may differ from part to part, since they decide no answer and no verdict, or since it
+is compared what came of them."""
 
 WHICH_GPU = {
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"),
@@ -118,7 +119,7 @@ def _check_whole(piece: Piece) -> None:
             hint="The file was changed since it was written; take the one that `mrcr run` wrote.",
         )
     strange = {key_of(ask) for ask in plan.asks} - set(map(key_of, part.whole.asks)) if plan else ()
-    if strange or not 1 <= part.number <= part.count:
+    if strange or not 1 <= part.number <= part.count <= len(part.whole.samples):
         raise DataError(
             f"{piece.where}: part: {part} does not belong to the plan in it",
             hint="The file was changed since it was written; take the one that `mrcr run` wrote.",

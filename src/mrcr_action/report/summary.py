@@ -283,7 +283,9 @@ def _facts(result: Result) -> str:
 def _floors(result: Result) -> str:
     """What these samples would score without telling one needle from another."""
     protocol = result.config.protocol
-    found = mean_floors(first_round(result.records), protocol)
+    # Nobody mistakes the only one: its floor of 1 would make every good ratio look like guesses.
+    several = (record for record in first_round(result.records) if record.n_needles > 1)
+    found = mean_floors(several, protocol)
     told = ", ".join(f"{floor:.2f} with {needles} needles" for needles, floor in found.items())
     return f"Any of the needles, at random, would score {told} ({protocol})" if told else ""
 

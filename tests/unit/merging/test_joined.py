@@ -155,13 +155,20 @@ def test_the_addresses_of_all_servers_are_told_and_the_command_is_that_of_the_wh
         server = msgspec.structs.replace(
             piece(number).result.server, base_url=f"http://gpu-{number}:8000"
         )
-        invocation = ("mrcr", "run", "model.yaml", f"--shard={number}/3")
+        own = f"--shard={number}/3", f"--output-dir=part-{number}"
+        invocation = ("mrcr", "run", "model.yaml", *own)
         return piece(number, server=server, invocation=invocation)
 
     result = merged(of(1), of(2), of(3))
 
     assert result.server.base_url == "http://gpu-1:8000, http://gpu-2:8000, http://gpu-3:8000"
-    assert result.invocation == ("mrcr", "run", "model.yaml")
+    assert result.invocation == ("mrcr", "run", "model.yaml", "--output-dir=out")
+
+
+def test_the_command_of_the_whole_overrides_a_part_that_its_file_names() -> None:
+    parts = [piece(n, invocation=("mrcr", "run", f"part-{n}.yaml")) for n in (1, 2, 3)]
+
+    assert merged(*parts).invocation == ("mrcr", "run", "part-1.yaml", "--shard=null")
 
 
 def test_a_sentence_that_every_part_has_is_said_once() -> None:

@@ -131,8 +131,20 @@ def test_where_a_server_runs_may_differ() -> None:
     assert len(check_pieces([piece(1), other])[0]) == 2
 
 
+def test_what_the_junit_file_lists_may_differ() -> None:
+    assert len(check_pieces([piece(1), of(junit="samples")])[0]) == 2
+
+
 def test_every_key_that_may_differ_is_one() -> None:
     assert set(RunConfig.__struct_fields__) >= OF_THE_MACHINE
+
+
+def test_more_parts_than_samples_are_refused_before_they_are_counted() -> None:
+    part = part_of(1).part
+    assert part is not None
+    many = piece(1, part=msgspec.structs.replace(part, count=10**9))
+
+    assert "does not belong to the plan in it" in str(refused(many))
 
 
 def without_plan(number: int) -> Piece:

@@ -324,6 +324,16 @@ def test_what_chance_would_score_on_these_samples_is_said(
     assert "at random" not in render_summary([make_result()])
 
 
+def test_of_a_single_needle_nothing_is_said_of_chance(
+    make_result: MakeResult, make_record: MakeRecord
+) -> None:
+    wanted = Wanted(ordinal=1, of=1, turn=1, depth=0.5, floor=Floor(openai=1.0, vllm=1.0))
+    exact = Diagnosis(form="exact", wanted=wanted)
+    records = [make_record(0, 1.0, n_needles=1, diagnosis=exact)]
+    result = make_result(config=RunConfig(needles=(1,), num_samples=1), records=records)
+    assert "at random" not in render_summary([result])
+
+
 def test_lengths_make_a_heat_map_and_a_chart(
     make_result: MakeResult, make_record: MakeRecord
 ) -> None:
