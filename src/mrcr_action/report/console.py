@@ -108,8 +108,8 @@ class Printer:
             print(text, file=self._stream, flush=True)
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print a header and rows, each cell on one line."""
-        rows = [[one_line(cell) for cell in row] for row in rows]
+        """Print a header and rows, each cell on one line; blanks in it may align its figures."""
+        rows = [[one_line(cell, keep_blanks=True) for cell in row] for row in rows]
         if self._terminal:
             from rich.box import SIMPLE_HEAD
             from rich.console import Console

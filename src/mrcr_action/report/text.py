@@ -20,16 +20,19 @@ _XML_10 = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010
 """Characters that XML 1.0 cannot hold, not even as references."""
 
 
-def one_line(text: str, limit: int = 300) -> str:
+def one_line(text: str, limit: int = 300, *, keep_blanks: bool = False) -> str:
     """Text on one line without control, direction-changing or unpaired characters.
 
     Workflow commands (``::name::`` at the start of a line, ``##[name]`` anywhere) are broken up,
-    since a runner reads them from whatever is printed.
+    since a runner reads them from whatever is printed. Several blanks become one unless they are
+    kept.
     """
     clean = "".join(" " if unprintable(c) else c for c in text)
-    clean = " ".join(clean.split()).replace("##[", "# #[")
-    if clean.startswith("::"):
-        clean = ": :" + clean[2:]
+    if not keep_blanks:
+        clean = " ".join(clean.split())
+    clean = clean.replace("##[", "# #[")
+    if clean.lstrip().startswith("::"):
+        clean = clean.replace("::", ": :", 1)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 

@@ -195,3 +195,8 @@ def test_what_xml_cannot_hold_is_replaced_and_not_dropped(text: str) -> None:
 def test_what_xml_can_hold_is_kept() -> None:
     text = "\t\n\r é中😀\ufffd\ue000\U0010ffff"
     assert xml_text(text) == text
+
+
+def test_blanks_that_align_are_kept_where_wanted_and_commands_are_broken_up_all_the_same() -> None:
+    assert one_line("  300   406", keep_blanks=True) == "  300   406"
+    assert one_line("  ::error::  x\n", keep_blanks=True) == "  : :error::  x "
