@@ -83,7 +83,9 @@ def test_a_part_measures_and_judges_nothing(
         assert len(result.records) == 18
         assert {cell.planned for cell in result.coverage} == {1}
         summary = (shared_mrcr.cwd / f"{name}-{number}" / "summary.md").read_text()
-        assert summary.startswith("## 📏 MRCR measured")
+        assert summary.startswith("## 📏 MRCR measured, not judged yet: ")
+        page = (shared_mrcr.cwd / f"{name}-{number}" / "report.html").read_text()
+        assert "MRCR measured, not judged yet: " in page
         assert said in summary
 
 

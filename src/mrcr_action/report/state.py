@@ -12,6 +12,15 @@ STATES |= {"measured": "measured"}
 """Worst first; what a configuration did."""
 
 
+NOT_JUDGED = "MRCR measured, not judged yet"
+"""Headline of a part of a plan, whose thresholds are those of the whole."""
+
+
+def is_unjudged(result: Result) -> bool:
+    """Whether it is a part of a plan that was asked to its end."""
+    return result.verdict.conclusion == "measured"
+
+
 def state_of(result: Result) -> str:
     """Its conclusion, or ``measured`` for a pass without anything that could have failed."""
     gated = any(

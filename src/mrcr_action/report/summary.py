@@ -25,7 +25,7 @@ from mrcr_action.report.heat import chart_markdown, heat_markdown
 from mrcr_action.report.html.groups import first_round
 from mrcr_action.report.missed import missed_markdown
 from mrcr_action.report.rows import MARKS, areas, number, rounds_table, table_of, tested
-from mrcr_action.report.state import STATES, state_of
+from mrcr_action.report.state import NOT_JUDGED, STATES, is_unjudged, state_of
 from mrcr_action.report.text import code, lines, markdown
 from mrcr_action.rounds import FIRST
 
@@ -202,9 +202,13 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
+def _headline(result: Result) -> str:
+    return f"📏 {NOT_JUDGED}" if is_unjudged(result) else HEADLINES[state_of(result)]
+
+
 def _section(result: Result) -> str:
     parts = [
-        f"## {HEADLINES[state_of(result)]}: {markdown(result.name)}",
+        f"## {_headline(result)}: {markdown(result.name)}",
         missed_markdown(result),
     ]
     if result.stopped is not None:

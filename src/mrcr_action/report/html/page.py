@@ -15,7 +15,7 @@ from mrcr_action.report.html.document import document, footer, viewer_scripts
 from mrcr_action.report.html.faults import faults
 from mrcr_action.report.html.heat import heat_map
 from mrcr_action.report.html.markup import element, foreign
-from mrcr_action.report.html.verdict import WORDS, head
+from mrcr_action.report.html.verdict import head, headline
 from mrcr_action.report.html.viewer import data, viewer
 from mrcr_action.report.state import state_of
 
@@ -61,7 +61,7 @@ def render_html(result: Result, texts: Mapping[int, Texts] | None = None) -> byt
         footer(result.tool_version),
         data(result, texts or {}),
     )
-    title = f"{WORDS[state][1]}: {foreign(result.name, 100)}"
+    title = f"{headline(result)}: {foreign(result.name, 100)}"
     return document(title, body, scripts=viewer_scripts() if result.records else ())
 
 

@@ -10,6 +10,7 @@ from mrcr_action.report.html.faults import suspected
 from mrcr_action.report.html.groups import by_kind
 from mrcr_action.report.html.markup import element, foreign, scrolling
 from mrcr_action.report.rows import MARKS, bucket_title, number
+from mrcr_action.report.state import NOT_JUDGED, is_unjudged, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,11 @@ MOST_MISSED = 12
 """Lines of the table at the top; the others are in the table of buckets."""
 
 
+def headline(result: Result) -> str:
+    """The conclusion in two words or three."""
+    return NOT_JUDGED if is_unjudged(result) else WORDS[state_of(result)][1]
+
+
 def head(result: Result, state: str) -> Element:
     """The verdict and what it rests on.
 
@@ -38,7 +44,7 @@ def head(result: Result, state: str) -> Element:
         result: what was found.
         state: its conclusion, or ``measured`` where nothing was gated.
     """
-    sign, words = WORDS[state]
+    sign, words = WORDS[state][0], headline(result)
     missed = missed_in(result)
     return element(
         "header",
