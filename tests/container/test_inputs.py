@@ -28,6 +28,8 @@ WRONG = {
     "num-samples": ["0", "1.5"],
     "max-tokens": ["0", "2K tokens"],
     "plan": ["small"],
+    "shard": ["0/4", "half"],
+    "junit": ["all"],
     "concurrency": ["0", "many"],
     "dataset": ["../elsewhere", "/etc"],
     "output-dir": ["../elsewhere", "/etc/mrcr"],

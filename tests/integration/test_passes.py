@@ -60,7 +60,7 @@ def test_a_healthy_server_is_green_in_every_round(attached: Run) -> None:
     assert result.cache.block_size == 16
     # Of a server that was not started here, there is no second one.
     assert any("small KV cache were left out" in note for note in result.notes)
-    assert "| warm | 12 | 0/12 | +0.0000 |" in (ended.folder / "summary.md").read_text()
+    assert r"| warm | 12 | 0/12 | \+0.0000 |" in (ended.folder / "summary.md").read_text()
 
 
 def test_a_fault_on_the_hit_path_is_green_cold_and_red_warm(attached: Run) -> None:
