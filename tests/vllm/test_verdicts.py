@@ -72,7 +72,7 @@ def test_sliding_window_fails_long_rows_only_while_health_stays_green(
     assert JUnitXml.fromfile(str(run.output / "junit.xml")).failures == 3
     # The boundary lies between the longest row that is right and the shortest that is wrong.
     told = re.search(
-        r"All wrong answers are to .*? ([\d,]+) tokens .*?up to ([\d,]+), are all exact",
+        r"All wrong answers are to prompts of ([\d,]+) tokens .*?up to ([\d,]+), are all exact",
         (run.output / "summary.md").read_text(),
     )
     assert told is not None
