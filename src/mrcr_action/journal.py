@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+JOURNAL_FILE = "samples.jsonl"
+"""Its name in the folder of a run."""
+
 
 class Journal:
     """A file of records, begun anew and then only added to; a context manager."""

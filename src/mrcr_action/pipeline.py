@@ -20,7 +20,7 @@ from mrcr_action.choice import Choice
 from mrcr_action.errors import ExitCode, OutOfTime
 from mrcr_action.findings import Findings, problem_of, result_of
 from mrcr_action.gate import EXIT_CODES
-from mrcr_action.journal import Journal
+from mrcr_action.journal import JOURNAL_FILE, Journal
 from mrcr_action.margins import toothless
 from mrcr_action.publish import scrub, secrets_of
 from mrcr_action.result import Problem, Result
@@ -80,7 +80,7 @@ async def run(
     # A server's log and its error messages may quote what it was started or asked with.
     hidden = secrets_of(resolved.config, api_key=server.api_key, environ=os.environ)
     hide = partial(scrub, secrets=hidden)
-    with Journal(output / "samples.jsonl") as journal:
+    with Journal(output / JOURNAL_FILE) as journal:
         try:
             async with _limited(resolved.config.time_limit_seconds):
                 steps = Steps(

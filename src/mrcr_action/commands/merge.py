@@ -9,7 +9,7 @@ import msgspec
 
 from mrcr_action.baseline import check_place, read_baseline
 from mrcr_action.errors import DataError, UsageError
-from mrcr_action.journal import read_journal
+from mrcr_action.journal import JOURNAL_FILE, read_journal
 from mrcr_action.merging.joined import joined, moves_of, places_in, replaced
 from mrcr_action.merging.mergeable import Piece, check_pieces
 from mrcr_action.report.console import print_progress, print_result
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from mrcr_action.baseline import Baseline
     from mrcr_action.merging.mergeable import Missing
     from mrcr_action.result import Record, Result
-
-JOURNAL = "samples.jsonl"
 
 
 def merge_command(names: Sequence[str], folder: Path, *, allow_missing: bool) -> int:
@@ -143,7 +141,7 @@ def _texts(pieces: Sequence[Piece]) -> list[Record]:
     places = places_in(part.whole)
     found: list[Record] = []
     for piece in pieces:
-        path = Path(piece.where).with_name(JOURNAL)
+        path = Path(piece.where).with_name(JOURNAL_FILE)
         try:
             records = read_journal(path)
         except (OSError, ValueError, msgspec.MsgspecError) as error:
@@ -158,4 +156,4 @@ def _write_texts(records: Sequence[Record], folder: Path) -> None:
     if not records:
         return
     content = b"".join(encode_line(record) + b"\n" for record in records)
-    write(folder / JOURNAL, content)
+    write(folder / JOURNAL_FILE, content)

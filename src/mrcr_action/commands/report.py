@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mrcr_action.config.listing import unique_names
 from mrcr_action.errors import ExitCode, UsageError
+from mrcr_action.journal import JOURNAL_FILE
 from mrcr_action.report.console import print_progress, print_result
 from mrcr_action.report.files import (
     locked,
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mrcr_action.result import Result
-
-JOURNAL = "samples.jsonl"
 
 
 def report_command(
@@ -48,7 +47,7 @@ def report_command(
     """
     found = [of for name in names for of in files_in(name)]
     results = [read_result(path) for _, path in found]
-    journals = [path.with_name(JOURNAL) for _, path in found]
+    journals = [path.with_name(JOURNAL_FILE) for _, path in found]
     for journal in journals:
         _say_if_gone(journal)
     if any(files.values()):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mrcr_action.errors import INTERNAL_HINT, OutputError
-from mrcr_action.journal import read_journal
+from mrcr_action.journal import JOURNAL_FILE, read_journal
 from mrcr_action.report.html import render_html, render_overview, texts_of
 from mrcr_action.report.junit import render_junit
 from mrcr_action.report.summary import render_summary
@@ -40,7 +40,7 @@ def prepare_folder(folder: Path, *, hint: str = "Choose another folder with --ou
         raise OutputError(f"{folder}: cannot be written: {error.strerror}", hint=hint) from error
 
 
-REPORTS = ("result.json", "samples.jsonl", "report.html", "junit.xml", "summary.md")
+REPORTS = ("result.json", JOURNAL_FILE, "report.html", "junit.xml", "summary.md")
 """What a run leaves in a folder. A server started here writes its log anew; others have theirs."""
 
 
@@ -152,7 +152,7 @@ def write_page(result: Result, folder: Path) -> Path:
     Raises:
         OutputError: it cannot be made or written.
     """
-    return write_html(result, folder / "samples.jsonl", folder / "report.html")
+    return write_html(result, folder / JOURNAL_FILE, folder / "report.html")
 
 
 def write_html(result: Result, journal: Path, path: Path) -> Path:

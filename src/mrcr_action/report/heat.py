@@ -5,12 +5,10 @@ Every text in it is made here.
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mrcr_action.bins import bin_of
 from mrcr_action.checks import threshold_of
-from mrcr_action.report.html.groups import by_cell, first_round, group
+from mrcr_action.report.html.groups import by_cell, by_length, first_round
 from mrcr_action.report.html.heat import STEPS, step_of
 
 if TYPE_CHECKING:
@@ -41,13 +39,14 @@ def heat_markdown(result: Result) -> str:
     Of the first pass; what others found stands in the table of buckets.
     """
     protocol = result.config.protocol
-    groups = by_cell(first_round(result.records), protocol)
+    records = first_round(result.records)
+    groups = by_cell(records, protocol)
     lengths = sorted({length for _, length in groups})
     if len(lengths) < FEWEST_BINS:
         return ""
     counts = sorted({needles for needles, _ in groups})
     buckets = {bucket.name: bucket for bucket in result.buckets if bucket.round is None}
-    every = by_length(result)
+    every = by_length(records, protocol)
     rows = [
         ["needles", *(f"{length}" for length in lengths), "all lengths"],
         *(_row(result, buckets, groups, lengths, needles) for needles in counts),
@@ -65,28 +64,13 @@ def heat_markdown(result: Result) -> str:
     return "\n".join([head, rule, *body, "", legend])
 
 
-def by_length(result: Result) -> dict[Bin, Group]:
-    """All samples of the first pass by length, whatever their needles, the shortest first."""
-
-    def edge(length: Bin | None) -> int:
-        return -1 if length is None else length.low
-
-    records = [(bin_of(r.o200k_tokens), r) for r in first_round(result.records)]
-    records.sort(key=lambda of: edge(of[0]))
-    return {
-        length: group([record for _, record in own], result.config.protocol)
-        for length, own in groupby(records, key=lambda of: of[0])
-        if length is not None
-    }
-
-
 def chart_markdown(result: Result) -> str:
     """The same over all needle counts as bars, which GitHub draws; empty where all are as good.
 
     In the syntax of Mermaid 10.3 and later; of foreign text there is none.
     """
-    bars = {length: found.mean for length, found in by_length(result).items()}
-    known = {str(length): mean for length, mean in bars.items() if mean is not None}
+    bars = by_length(first_round(result.records), result.config.protocol)
+    known = {str(length): of.mean for length, of in bars.items() if of.mean is not None}
     if len(known) < FEWEST_BARS or len({step_of(mean) for mean in known.values()}) == 1:
         return ""
     lengths = ", ".join(f'"{length}"' for length in known)

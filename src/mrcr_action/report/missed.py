@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mrcr_action.config.thresholds import AT_MOST
-from mrcr_action.report.html.verdict import in_words, missed_in, needed
+from mrcr_action.report.html.verdict import MOST_MISSED, failed_in, in_words, missed_in, needed
 from mrcr_action.report.rows import bucket_title, number
 from mrcr_action.report.text import markdown
 
 if TYPE_CHECKING:
-    from mrcr_action.result import Check, Result
-
-MOST_MISSED = 12
-"""Rows; the others are counted, and are in the table of buckets."""
+    from mrcr_action.result import Bucket, Check, Result
 
 MOST_OTHERS = 6
 """Lines on what is no missed threshold."""
@@ -32,10 +29,12 @@ def missed_markdown(result: Result) -> str:
     """The verdict in a sentence or two, and what it rests on; the worst first."""
     missed = missed_in(result)
     sentence = markdown(in_words(result, missed), limit=2_000)
-    failed = [c for c in missed if c.state == "fail" and c.is_of_threshold]
+    failed = failed_in(missed)
     if result.verdict.conclusion != "fail" or not failed:
         return sentence
-    parts = [sentence, "\n".join([COLUMNS, RULE, *(_row(c, result) for c in failed[:MOST_MISSED])])]
+    buckets = {bucket.name: bucket for bucket in result.buckets}
+    rows = [_row(check, buckets.get(check.bucket)) for check in failed[:MOST_MISSED]]
+    parts = [sentence, "\n".join([COLUMNS, RULE, *rows])]
     if len(failed) > MOST_MISSED:
         parts.append(f"and {len(failed) - MOST_MISSED} more, below.")
     others = [check for check in missed if check not in failed]
@@ -45,9 +44,8 @@ def missed_markdown(result: Result) -> str:
     return "\n\n".join(filter(None, [*parts, "\n".join(lines)]))
 
 
-def _row(check: Check, result: Result) -> str:
-    buckets = {bucket.name: bucket for bucket in result.buckets}
-    bucket, bound, measured = buckets.get(check.bucket), needed(check), check.measured
+def _row(check: Check, bucket: Bucket | None) -> str:
+    bound, measured = needed(check), check.measured
     title = check.bucket if bucket is None else bucket_title(bucket)
     metric = "" if check.metric == "match_ratio" else f", {check.metric.replace('_', ' ')}"
     rule = "at most " if check.metric in AT_MOST else ""

@@ -6,7 +6,8 @@ import pytest
 
 from mrcr_action.config import RunConfig
 from mrcr_action.report import heat
-from mrcr_action.report.heat import GLUE, SHADES, by_length, chart_markdown
+from mrcr_action.report.heat import GLUE, SHADES, chart_markdown
+from mrcr_action.report.html.groups import by_length, first_round
 from mrcr_action.report.html.heat import STEPS
 from mrcr_action.result import Record, Result
 
@@ -94,7 +95,7 @@ def test_every_step_has_a_shade_of_its_own(
 
 
 def test_lengths_are_in_order_and_counted_over_all_needles(spread: Result) -> None:
-    found = by_length(spread)
+    found = by_length(first_round(spread.records), spread.config.protocol)
     assert [(str(length), of.n, of.lost) for length, of in found.items()] == [
         ("4K-8K", 2, 0),
         ("8K-16K", 1, 1),

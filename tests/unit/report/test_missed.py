@@ -7,7 +7,8 @@ from markdown_it import MarkdownIt
 
 from mrcr_action.config import RunConfig
 from mrcr_action.intervals import Interval
-from mrcr_action.report.missed import MOST_MISSED, MOST_OTHERS, missed_markdown
+from mrcr_action.report.html.verdict import MOST_MISSED
+from mrcr_action.report.missed import MOST_OTHERS, missed_markdown
 from mrcr_action.result import Check, Record, Result, Verdict
 
 MakeResult = Callable[..., Result]

@@ -62,6 +62,16 @@ def by_cell(records: Iterable[Record], protocol: str) -> dict[tuple[int, Bin], G
     return {cell: group(found[cell], protocol) for cell in sorted(found)}
 
 
+def by_length(records: Iterable[Record], protocol: str) -> dict[Bin, Group]:
+    """Samples by length, whatever their needles, the shortest first."""
+    found: dict[Bin, list[Record]] = {}
+    for record in records:
+        length = bin_of(record.o200k_tokens)
+        if length is not None:
+            found.setdefault(length, []).append(record)
+    return {length: group(found[length], protocol) for length in sorted(found)}
+
+
 def by_depth(records: Iterable[Record], protocol: str) -> dict[int, Group]:
     """Samples by the tenth of the conversation in which the wanted needle begins, from 0.
 

@@ -71,6 +71,11 @@ def missed_in(result: Result) -> list[Check]:
     return sorted(missed, key=lambda check: (check.state != "fail", _gap(check)))
 
 
+def failed_in(missed: Sequence[Check]) -> list[Check]:
+    """Those of the checks that were not kept whose threshold was missed."""
+    return [check for check in missed if check.state == "fail" and check.is_of_threshold]
+
+
 def in_words(result: Result, missed: Sequence[Check]) -> str:
     """One or two sentences: how many thresholds were missed, and which one by how much.
 
@@ -78,7 +83,7 @@ def in_words(result: Result, missed: Sequence[Check]) -> str:
         result: what was found.
         missed: the checks that were not kept, the worst first.
     """
-    failed = [check for check in missed if check.state == "fail" and check.is_of_threshold]
+    failed = failed_in(missed)
     if result.verdict.conclusion != "fail" or not failed:
         return result.verdict.summary
     held = [c for c in result.verdict.checks if c.is_of_threshold and c.threshold is not None]
